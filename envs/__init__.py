@@ -1,0 +1,1 @@
+"""Simulation environments behind one contract."""

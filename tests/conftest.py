@@ -1,0 +1,23 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Folder of the shared fixtures (golden models, assets), named by VLAWATCH_SHARED.
+
+    Under CI a missing folder is a failure, so that nothing is silently untested.
+    """
+    given = os.environ.get("VLAWATCH_SHARED")
+    if given and Path(given).is_dir():
+        return Path(given)
+    message = f"VLAWATCH_SHARED={given!r} is not a folder; set it to the folder that holds golden/"
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
