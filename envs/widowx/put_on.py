@@ -1,0 +1,345 @@
+"""``widowx-put-on``: put the object that the instruction names on the plate."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import gymnasium as gym
+import numpy as np
+import sapien
+import torch
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from envs.widowx.agent import BASE_POSE, FINGER_CLOSED_M, FINGER_OPEN_M
+from envs.widowx.disturbance import Disturbance, make_disturbance
+from envs.widowx.scene import SHAPES, UNSEEN_COLOUR, Scene, make_scene
+from envs.widowx.tabletop import (
+    CAMERAS,
+    CONTROL_FREQ_HZ,
+    PLATE_HALF_HEIGHT_M,
+    PLATE_RADIUS_M,
+    Tabletop,
+)
+
+__all__ = ["ACTION_HIGH", "HORIZON_STEPS", "State", "WidowXPutOn"]
+
+HORIZON_STEPS: Final = 80
+ACTION_HIGH: Final = np.array([0.05, 0.05, 0.05, 0.25, 0.25, 0.25, 1.0], dtype=np.float32)
+_TOUCH_FORCE_N: Final = 0.01
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class State:
+    """What is true on the table now (privileged); metres in the robot base frame.
+
+    Attributes:
+        tcp_position: shape ``(3,)``.
+        tcp_quaternion: (w, x, y, z), shape ``(4,)``.
+        gripper: opening, 0 closed to 1 open.
+        joint_positions: shape ``(8,)``, rad and metres.
+        named_position: centre of the named object, shape ``(3,)``.
+        other_position: centre of the other object, shape ``(3,)``.
+        target_position: middle of the plate's upper face, shape ``(3,)``.
+        grasped: the fingers hold the named object now.
+        other_grasped: the fingers hold the other object now.
+        placed: the named object lies on the plate and is not held.
+        other_placed: the other object does.
+    """
+
+    tcp_position: FloatArray
+    tcp_quaternion: FloatArray
+    gripper: float
+    joint_positions: FloatArray
+    named_position: FloatArray
+    other_position: FloatArray
+    target_position: FloatArray
+    grasped: bool
+    other_grasped: bool
+    placed: bool
+    other_placed: bool
+
+    def goal_distance_m(self) -> float:
+        """Distance to the goal by phase, metres (spec 5).
+
+        Before the grasp the way of the tool to the object plus that of the object to the plate;
+        with the object in hand the way of the tool to the plate; once the object lies there, what
+        the object itself still lacks.
+        """
+        to_target = float(np.linalg.norm(self.named_position - self.target_position))
+        if self.placed:
+            return to_target
+        if self.grasped:
+            return float(np.linalg.norm(self.tcp_position - self.target_position))
+        return float(np.linalg.norm(self.tcp_position - self.named_position)) + to_target
+
+
+class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
+    """A table with a plate and two objects; the instruction names the one to be moved.
+
+    Actions, shape ``(7,)``: translation of the tool in the robot base frame [m], rotation as an
+    axis-angle vector in the base frame [rad], gripper (+1 open, -1 closed). Control at 5 Hz over
+    500 Hz physics. An episode ends (``truncated``) after 80 steps, never at success.
+
+    ``reset(options=...)`` takes ``scene`` (index, default 0), ``disturbance`` (a name of
+    :data:`envs.widowx.disturbance.DISTURBANCES` or None) and ``swap_instruction`` (name the other
+    object). The scene depends on nothing else; ``seed`` seeds only the action space.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 5}
+    control_dt_s: Final = 1.0 / CONTROL_FREQ_HZ
+
+    def __init__(
+        self,
+        *,
+        camera: str = "front",
+        image_size: tuple[int, int] = (96, 96),
+        render_size: tuple[int, int] = (384, 512),
+        horizon_steps: int = HORIZON_STEPS,
+        render_mode: str | None = "rgb_array",
+    ) -> None:
+        if camera not in CAMERAS:
+            msg = f"unknown camera {camera!r}; known: {', '.join(sorted(CAMERAS))}"
+            raise ValueError(msg)
+        if render_mode not in (None, "rgb_array"):
+            msg = f"unknown render_mode {render_mode!r}; known: None, 'rgb_array'"
+            raise ValueError(msg)
+        # More threads make every step slower: they spin against the software renderer's own.
+        torch.set_num_threads(1)
+        self.render_mode = render_mode
+        self.horizon_steps = horizon_steps
+        self._camera = camera
+        self._table = Tabletop(
+            camera=camera,
+            image_size=image_size,
+            render_size=render_size,
+            obs_mode="rgb",
+            render_mode="rgb_array",
+        )
+        self.action_space = gym.spaces.Box(-ACTION_HIGH, ACTION_HIGH, dtype=np.float32)
+        self.observation_space = gym.spaces.Dict(
+            {
+                "image": gym.spaces.Box(0, 255, (*image_size, 3), np.uint8),
+                "tcp_position": gym.spaces.Box(-np.inf, np.inf, (3,), np.float64),
+                "tcp_quaternion": gym.spaces.Box(-1.001, 1.001, (4,), np.float64),
+                "gripper": gym.spaces.Box(0.0, 1.0, (1,), np.float64),
+                "joint_positions": gym.spaces.Box(-np.inf, np.inf, (8,), np.float64),
+            }
+        )
+        self._scene: Scene | None = None
+        self._disturbance: Disturbance | None = None
+        self._elapsed = 0
+        self._queue: deque[NDArray[np.float64]] = deque()
+        self._camera_home: sapien.Pose | None = None
+
+    @property
+    def state(self) -> State:
+        """The present state of the table (privileged)."""
+        table = self._table
+        inverse = BASE_POSE.inv()
+        tcp = inverse * table.agent.tcp.pose.sp
+        named, other = table.actor_of("named"), table.actor_of("other")
+        target = (inverse * table.plate.pose.sp).p + np.array([0.0, 0.0, PLATE_HALF_HEIGHT_M])
+        qpos = table.agent.robot.get_qpos()[0].numpy().astype(np.float64)
+        opening = (qpos[6:8].mean() - FINGER_CLOSED_M) / (FINGER_OPEN_M - FINGER_CLOSED_M)
+        held = {slot: bool(table.agent.is_grasping(table.actor_of(slot))[0]) for slot in _SLOTS}
+        return State(
+            tcp_position=tcp.p.astype(np.float64),
+            tcp_quaternion=tcp.q.astype(np.float64),
+            gripper=float(np.clip(opening, 0.0, 1.0)),
+            joint_positions=qpos,
+            named_position=(inverse * named.pose.sp).p.astype(np.float64),
+            other_position=(inverse * other.pose.sp).p.astype(np.float64),
+            target_position=target.astype(np.float64),
+            grasped=held["named"],
+            other_grasped=held["other"],
+            placed=self._on_plate("named") and not held["named"],
+            other_placed=self._on_plate("other") and not held["other"],
+        )
+
+    def _on_plate(self, slot: str) -> bool:
+        table, scene = self._table, self.scene
+        actor = table.actor_of(slot)
+        shape = SHAPES[(scene.named if slot == "named" else scene.other).shape]
+        offset = actor.pose.sp.p - table.plate.pose.sp.p
+        height = offset[2] - PLATE_HALF_HEIGHT_M
+        inside = bool(np.hypot(offset[0], offset[1]) < PLATE_RADIUS_M)
+        force = table.scene.get_pairwise_contact_forces(actor, table.plate)
+        touching = bool(torch.linalg.norm(force) > _TOUCH_FORCE_N)
+        return inside and touching and 0.0 < height < max(shape.half_size_m) + 0.015
+
+    @property
+    def scene(self) -> Scene:
+        """The scene of this episode.
+
+        Raises:
+            RuntimeError: before the first reset.
+        """
+        if self._scene is None:
+            msg = "no scene yet; call reset first"
+            raise RuntimeError(msg)
+        return self._scene
+
+    def pixel_of(self, position: FloatArray) -> FloatArray:
+        """Project a point of the base frame into the policy's picture.
+
+        Args:
+            position: metres in the base frame, shape ``(3,)``.
+
+        Returns:
+            (x right, y down) in [-1, 1] over the picture, shape ``(2,)``.
+        """
+        camera = self._table.scene.sensors[self._camera].camera
+        extrinsic = camera.get_extrinsic_matrix()[0].numpy()
+        intrinsic = camera.get_intrinsic_matrix()[0].numpy()
+        world = (BASE_POSE * sapien.Pose(position)).p
+        seen = intrinsic @ (extrinsic[:3, :3] @ world + extrinsic[:3, 3])
+        size = np.array([camera.width, camera.height], dtype=np.float64)
+        return np.asarray(2.0 * (seen[:2] / seen[2]) / size - 1.0, dtype=np.float64)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Lay the table of one scene; see the class for ``options``.
+
+        Raises:
+            ValueError: if an option is unknown or its value is not allowed.
+        """
+        super().reset(seed=seed)
+        given = dict(options or {})
+        index = int(given.pop("scene", 0))
+        name = given.pop("disturbance", None)
+        swap = bool(given.pop("swap_instruction", False))
+        if given:
+            known = "scene, disturbance, swap_instruction"
+            msg = f"unknown reset option(s) {', '.join(sorted(given))}; known: {known}"
+            raise ValueError(msg)
+        scene = make_scene(index)
+        self._disturbance = make_disturbance(name, index) if name else None
+        if swap:
+            scene = scene.swapped()
+        if name == "unseen_colour":
+            scene = scene.recoloured(*UNSEEN_COLOUR)
+        self._scene = scene
+        self._elapsed = 0
+        self._queue.clear()
+        self._table.reset(seed=0, options={"table_scene": scene})
+        self._set_camera()
+        self._set_lights()
+        return self._observe(self._table.get_obs())
+
+    def step(
+        self, action: NDArray[np.float32]
+    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Move for one control period (0.2 s).
+
+        Args:
+            action: shape ``(7,)``, see the class; clipped to the action space.
+
+        Raises:
+            ValueError: if the action has another shape or a value that is not finite.
+        """
+        wanted = np.asarray(action, dtype=np.float64)
+        if wanted.shape != (7,) or not np.isfinite(wanted).all():
+            msg = f"action must be 7 finite numbers, got {np.asarray(action)!r}"
+            raise ValueError(msg)
+        self._disturb_objects()
+        sent = self._disturb_action(np.clip(wanted, -ACTION_HIGH, ACTION_HIGH))
+        # ManiSkill's controller reads the rotation as extrinsic-free XYZ Euler angles.
+        euler = Rotation.from_rotvec(sent[3:6]).as_euler("XYZ")
+        command = np.concatenate([sent[:3], euler, sent[6:]]).astype(np.float32)
+        obs, *_ = self._table.step(command)
+        self._elapsed += 1
+        seen, info = self._observe(obs)
+        return seen, float(info["success"]), False, self._elapsed >= self.horizon_steps, info
+
+    def render(self) -> Any:
+        """A picture of the whole table for people, uint8 ``(H, W, 3)``."""
+        return self._table.render_rgb_array()[0].numpy()
+
+    def close(self) -> None:
+        """Free the simulator."""
+        self._table.close()
+
+    def _observe(self, obs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        state, scene = self.state, self.scene
+        image = obs["sensor_data"][self._camera]["rgb"][0].numpy()
+        seen = {
+            "image": np.array(image, dtype=np.uint8),
+            "tcp_position": state.tcp_position,
+            "tcp_quaternion": state.tcp_quaternion,
+            "gripper": np.array([state.gripper]),
+            "joint_positions": state.joint_positions,
+        }
+        info = {
+            "instruction": scene.instruction,
+            "task": "put-on",
+            "scene": scene.index,
+            "disturbance": self._disturbance.name if self._disturbance else None,
+            "elapsed_steps": self._elapsed,
+            "success": state.placed,
+            "wrong_object": state.other_placed,
+            "grasped": state.grasped,
+            "other_grasped": state.other_grasped,
+            "goal_distance": state.goal_distance_m(),
+            "object_poses": {
+                scene.named.name: self._pose_of("named"),
+                scene.other.name: self._pose_of("other"),
+                "plate": _pose7(BASE_POSE.inv() * self._table.plate.pose.sp),
+            },
+        }
+        return seen, info
+
+    def _pose_of(self, slot: str) -> FloatArray:
+        return _pose7(BASE_POSE.inv() * self._table.actor_of(slot).pose.sp)
+
+    def _disturb_objects(self) -> None:
+        disturbance = self._disturbance
+        if disturbance is None or self._elapsed != disturbance.start_step:
+            return
+        actor = self._table.actor_of("named")
+        if disturbance.name == "object_pushed":
+            actor.set_linear_velocity(torch.tensor([*disturbance.push_m_s, 0.0]))
+        elif disturbance.name == "object_removed":
+            actor.set_pose(sapien.Pose([1.5, -1.5, 0.05]))
+
+    def _disturb_action(self, action: FloatArray) -> FloatArray:
+        disturbance = self._disturbance
+        if disturbance is None:
+            return action
+        action = action.copy()
+        action[:3] += disturbance.noise(self.scene.index, self._elapsed)
+        if disturbance.name != "action_delay":
+            return action
+        self._queue.append(action)
+        if len(self._queue) <= disturbance.delay_steps:
+            return np.array([0.0] * 6 + [1.0])
+        return self._queue.popleft()
+
+    def _set_camera(self) -> None:
+        camera = self._table.scene.sensors[self._camera].camera
+        render = camera._render_cameras[0]
+        if self._camera_home is None:
+            self._camera_home = render.local_pose
+        home, offset = self._camera_home, np.zeros(3)
+        if self._disturbance is not None and self._disturbance.name == "camera_shifted":
+            offset = np.asarray(self._disturbance.camera_offset_m)
+        render.local_pose = sapien.Pose(home.p + offset, home.q)
+
+    def _set_lights(self) -> None:
+        factor = np.ones(3)
+        if self._disturbance is not None and self._disturbance.name == "lights_changed":
+            factor = np.asarray(self._disturbance.light)
+        self._table.set_light(factor)
+
+
+_SLOTS: Final = ("named", "other")
+
+
+def _pose7(pose: sapien.Pose) -> FloatArray:
+    """Position and quaternion (w, x, y, z) in one array, shape ``(7,)``."""
+    return np.concatenate([pose.p, pose.q]).astype(np.float64)
