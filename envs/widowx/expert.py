@@ -6,13 +6,13 @@ gets into. Heights follow a funnel: the tool may come down only as far as it is 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from envs.widowx.put_on import State, WidowXPutOn
+from envs.widowx.put_on import State
 from envs.widowx.scene import SHAPES, Placement
 
 __all__ = ["expert_action"]
@@ -34,11 +34,11 @@ _HOME_ROTATION: Final = Rotation.from_quat([0.0, 0.7071068, 0.0, 0.7071068])
 """Tool pointing straight down, fingers closing along the base's y axis."""
 
 
-def expert_action(env: WidowXPutOn, target: str = "named") -> FloatArray:
+def expert_action(env: Any, target: str = "named") -> FloatArray:
     """The action that brings the named (or the other) object nearer to the plate.
 
     Args:
-        env: the environment, in any state.
+        env: ``widowx-put-on``, in any state.
         target: ``"named"`` for the object that the instruction names, ``"other"`` for the other.
 
     Returns:

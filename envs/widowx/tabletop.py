@@ -29,14 +29,12 @@ CONTROL_FREQ_HZ: Final = 5
 PHYSICS_FREQ_HZ: Final = 500
 PLATE_RADIUS_M: Final = 0.06
 PLATE_HALF_HEIGHT_M: Final = 0.004
-_PARKED_Z_M: Final = 0.05
 _AMBIENT: Final = (0.3, 0.3, 0.3)
 _LIGHTS: Final = (
     ((0.6, 0.3, -1.0), (1.1, 1.1, 1.1)),
     ((-0.4, -0.5, -1.0), (0.5, 0.5, 0.5)),
 )
 """Direction and linear RGB of each lamp."""
-_SLOTS: Final = ("named", "other")
 # sapien's cylinders lie along x; this turn stands them up.
 _UPRIGHT: Final = sapien.Pose(q=[0.70710678, 0.0, 0.70710678, 0.0])
 
@@ -45,7 +43,7 @@ def _front_camera(size: tuple[int, int]) -> CameraConfig:
     """A camera that faces the robot: both fingers and the table fill the picture."""
     height, width = size
     pose = sapien_utils.look_at([-0.62, 0.0, 1.25], [-0.13, 0.005, 0.905])
-    return CameraConfig("front", pose=pose, width=width, height=height, fov=0.52, near=0.01, far=10)
+    return CameraConfig("front", pose=pose, width=width, height=height, fov=0.56, near=0.01, far=10)
 
 
 def _bridge_camera(size: tuple[int, int]) -> CameraConfig:
@@ -63,10 +61,9 @@ CAMERAS: Final = {"front": _front_camera, "bridge": _bridge_camera}
 
 
 class Tabletop(BaseEnv):  # type: ignore[misc]
-    """One arm, one plate, two objects of any shape and colour; poses are set by scene.
+    """One arm, one plate and the two objects of a scene, built anew at every reset.
 
-    Every shape exists once per slot (``named``, ``other``); those that a scene does not use are
-    parked under the camera's sight, so that a reset moves and repaints instead of rebuilding.
+    Pass ``options={"table_scene": scene, "reconfigure": True}`` to ``reset``.
     """
 
     SUPPORTED_ROBOTS = [WidowX250S.uid]  # noqa: RUF012 - ManiSkill reads a class attribute
@@ -83,7 +80,6 @@ class Tabletop(BaseEnv):  # type: ignore[misc]
         self._camera = camera
         self._image_size = image_size
         self._render_size = render_size
-        self.table_scene: Scene | None = None
         super().__init__(
             robot_uids=WidowX250S.uid,
             reward_mode="none",
@@ -128,18 +124,21 @@ class Tabletop(BaseEnv):  # type: ignore[misc]
                 light.color = (np.asarray(colour) * factor).tolist()
 
     def _load_scene(self, options: dict[str, Any]) -> None:
+        # ManiSkill builds once by itself, before anybody could name a scene.
+        self.table_scene: Scene = options.get("table_scene") or make_scene(0)
         self.table = self._static_box("table", (-0.175, 0.1, 0.85), (0.575, 0.7, 0.02))
         self.floor = self._static_box("floor", (0.0, 0.0, -0.01), (4.0, 4.0, 0.01))
         self.plate = self._build(
             "plate", (PLATE_RADIUS_M, PLATE_RADIUS_M, PLATE_HALF_HEIGHT_M), True, (0.85, 0.85, 0.82)
         )
-        self.slots = {
-            slot: {
-                name: self._build(f"{slot}_{name}", shape.half_size_m, shape.round, (0.5, 0.5, 0.5))
-                for name, shape in SHAPES.items()
-            }
-            for slot in _SLOTS
+        self.objects = {
+            role: self._build(role, shape.half_size_m, shape.round, placement.rgb)
+            for role, placement in self._placements().items()
+            for shape in [SHAPES[placement.shape]]
         }
+
+    def _placements(self) -> dict[str, Placement]:
+        return {"named": self.table_scene.named, "other": self.table_scene.other}
 
     def _static_box(self, name: str, centre: Any, half_size: Any) -> Any:
         builder = self.scene.create_actor_builder()
@@ -166,50 +165,16 @@ class Tabletop(BaseEnv):  # type: ignore[misc]
         return builder.build(name)
 
     def _initialize_episode(self, env_idx: Any, options: dict[str, Any]) -> None:
-        # ManiSkill resets once by itself while it builds, before anybody could name a scene.
-        scene: Scene = options.get("table_scene") or make_scene(0)
-        self.table_scene = scene
-        parked = 0
-        for slot, placement in zip(_SLOTS, (scene.named, scene.other), strict=True):
-            for name, actor in self.slots[slot].items():
-                if name == placement.shape:
-                    self._place(actor, placement)
-                else:
-                    self._rest(actor, sapien.Pose([1.5 + 0.2 * parked, 1.5, _PARKED_Z_M]))
-                    parked += 1
-        x, y = scene.target_xy_m
-        self._rest(self.plate, BASE_POSE * sapien.Pose([x, y, PLATE_HALF_HEIGHT_M]))
+        for role, placement in self._placements().items():
+            half_yaw = placement.yaw_rad / 2
+            height = SHAPES[placement.shape].half_size_m[2]
+            turn = [np.cos(half_yaw), 0.0, 0.0, np.sin(half_yaw)]
+            local = sapien.Pose([*placement.xy_m, height], turn)
+            self.objects[role].set_pose(BASE_POSE * local)
+        x, y = self.table_scene.target_xy_m
+        self.plate.set_pose(BASE_POSE * sapien.Pose([x, y, PLATE_HALF_HEIGHT_M]))
         self.agent.reset(HOME_QPOS)
         self.agent.robot.set_pose(BASE_POSE)
-
-    def _place(self, actor: Any, placement: Placement) -> None:
-        half_yaw = placement.yaw_rad / 2
-        height = SHAPES[placement.shape].half_size_m[2]
-        local = sapien.Pose([*placement.xy_m, height], [np.cos(half_yaw), 0, 0, np.sin(half_yaw)])
-        self._rest(actor, BASE_POSE * local)
-        self.paint(actor, placement.rgb)
-
-    @staticmethod
-    def _rest(actor: Any, pose: sapien.Pose) -> None:
-        actor.set_pose(pose)
-        actor.set_linear_velocity(torch.zeros(3))
-        actor.set_angular_velocity(torch.zeros(3))
-
-    @staticmethod
-    def paint(actor: Any, rgb: tuple[float, float, float]) -> None:
-        """Give every visual shape of ``actor`` one colour (linear RGB)."""
-        for entity in actor._objs:
-            body = entity.find_component_by_type(sapien.render.RenderBodyComponent)
-            for shape in body.render_shapes:
-                shape.material.set_base_color([*rgb, 1.0])
-
-    def actor_of(self, slot: str) -> Any:
-        """The actor that plays ``named`` or ``other`` in the present scene."""
-        if self.table_scene is None:
-            msg = "no scene yet; call reset first"
-            raise RuntimeError(msg)
-        placement = self.table_scene.named if slot == "named" else self.table_scene.other
-        return self.slots[slot][placement.shape]
 
     def evaluate(self) -> dict[str, Any]:
         """Nothing: the task reads its own state, once a step."""

@@ -116,7 +116,7 @@ class Recorder:
         columns = {key: np.stack([row[key] for row in self._rows]) for key in self._rows[0]}
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial.npz")
-        np.savez(partial, **columns)
+        np.savez(partial, allow_pickle=False, **columns)
         partial.rename(path)
 
 
