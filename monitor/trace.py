@@ -1,0 +1,354 @@
+"""A run on disk: four files that survive a kill at any byte.
+
+``run.json`` (what was run), ``steps.jsonl`` (one line a step), ``episodes.jsonl`` (one line a
+finished episode) and ``summary.json``. A line counts once its newline is on disk; a half line at
+the end is what a kill leaves behind, so readers stop before it and a resumed writer cuts it off.
+
+An episode that was killed half-way keeps its steps; running it again raises ``attempt``, and
+readers take the last attempt of every episode, so that nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Final
+
+import numpy as np
+
+from monitor.errors import MonitorError
+
+__all__ = ["SCHEMA", "RunFolder", "RunWriter", "TraceError", "dumps", "jsonable", "read_lines"]
+
+SCHEMA: Final = 1
+"""Version of the files' layout; raised when a reader of the old one would misread the new."""
+
+MAX_ELEMENTS: Final = 4096
+"""Longer arrays are written as null: a picture returned as an action must not fill the disk."""
+
+SAME_ON_RESUME: Final = ("env", "policy", "monitor", "calibration", "seed")
+"""Header keys that a resumed run must share with its first part, or its numbers would not mix."""
+
+Record = dict[str, Any]
+
+
+class TraceError(MonitorError, ValueError):
+    """A run folder cannot be read, or not be continued."""
+
+
+def jsonable(value: Any) -> Any:
+    """Turn a value into what JSON can say; never raises and never keeps NaN or infinity.
+
+    Floats keep every bit (``repr`` round-trips), what is not finite becomes ``None``, arrays and
+    tensors become nested lists, records and mappings become objects, anything else its ``repr``.
+
+    Example:
+        >>> jsonable({"a": np.array([1.0, np.nan]), "b": np.float32(0.5)})
+        {'a': [1.0, None], 'b': 0.5}
+    """
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, Enum):
+        return jsonable(value.value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if np.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(jsonable(key)): jsonable(item) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: jsonable(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(item) for item in value] if len(value) <= MAX_ELEMENTS else None
+    if isinstance(value, (set, frozenset)):
+        return sorted((jsonable(item) for item in value), key=str)
+    if isinstance(value, Path):
+        return value.as_posix()
+    if callable(getattr(value, "model_dump", None)):
+        return jsonable(value.model_dump(mode="json"))
+    return _array_to_json(value)
+
+
+def _array_to_json(value: Any) -> Any:
+    """Lists of an array, tensor or numpy scalar; ``repr`` of what is none of them."""
+    try:
+        if callable(getattr(value, "detach", None)):
+            tensor = value.detach().cpu()
+            value = tensor.double().numpy() if tensor.is_floating_point() else tensor.numpy()
+        if isinstance(value, (np.ndarray, np.generic)):
+            if value.size > MAX_ELEMENTS:
+                return None
+            if value.dtype.kind in "biufO":
+                return jsonable(value.tolist())
+    except Exception as error:  # a broken array type must not end a run
+        return f"<unreadable {type(value).__name__}: {error}>"
+    return repr(value)[:200]
+
+
+def dumps(record: Any, *, indent: int | None = None) -> str:
+    """JSON text of a record without NaN or infinity."""
+    separators = (",", ":") if indent is None else (",", ": ")
+    return json.dumps(jsonable(record), allow_nan=False, indent=indent, separators=separators)
+
+
+def read_lines(path: Path) -> Iterator[Record]:
+    """Yield the whole lines of a JSON Lines file; a half line at its end is left out.
+
+    Raises:
+        TraceError: if a line that is not the last cannot be read: that is damage, not a kill.
+    """
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                record = json.loads(line)
+            except ValueError as error:
+                msg = f"{path}, line {number} is damaged ({error}); delete that line to go on"
+                raise TraceError(msg) from error
+            if not isinstance(record, dict):
+                msg = f"{path}, line {number} holds {type(record).__name__}, expected an object"
+                raise TraceError(msg)
+            yield record
+
+
+class RunFolder:
+    """Reader of a run, finished or not, even while it is being written.
+
+    Args:
+        path: folder of the run.
+
+    Raises:
+        TraceError: if there is no run in that folder.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        if not any((self.path / name).exists() for name in ("run.json", "steps.jsonl")):
+            msg = f"no run in {self.path}: it holds neither run.json nor steps.jsonl"
+            raise TraceError(msg)
+
+    @property
+    def header(self) -> Record:
+        """Content of ``run.json``."""
+        return _read_json(self.path / "run.json")
+
+    @property
+    def summary(self) -> Record | None:
+        """Content of ``summary.json``, or None while there is none."""
+        path = self.path / "summary.json"
+        return _read_json(path) if path.exists() else None
+
+    def episodes(self) -> list[Record]:
+        """Finished episodes in order, each by its last attempt."""
+        last: dict[int, Record] = {}
+        for record in read_lines(self.path / "episodes.jsonl"):
+            last[record["episode"]] = record
+        return [last[episode] for episode in sorted(last)]
+
+    def steps(self) -> dict[int, list[Record]]:
+        """Steps of every episode by its number, finished or not, of its last attempt only."""
+        found: dict[int, list[Record]] = {}
+        for record in read_lines(self.path / "steps.jsonl"):
+            kept = found.setdefault(record["episode"], [])
+            if kept and record["attempt"] > kept[-1]["attempt"]:
+                kept.clear()
+            if not kept or record["attempt"] == kept[-1]["attempt"]:
+                kept.append(record)
+        return dict(sorted(found.items()))
+
+    def finished(self) -> dict[int, Record]:
+        """Episodes that need not run again: their line is there and so are all their steps."""
+        steps = self.steps()
+        return {
+            record["episode"]: record
+            for record in self.episodes()
+            if _is_complete(record, steps.get(record["episode"], []))
+        }
+
+
+def _is_complete(episode: Record, steps: Sequence[Record]) -> bool:
+    """Whether the steps on disk are all those of the finished episode."""
+    same_attempt = not steps or steps[-1]["attempt"] == episode["attempt"]
+    return bool(same_attempt and len(steps) == episode["steps"])
+
+
+def _read_json(path: Path) -> Record:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        msg = f"{path} is missing"
+        raise TraceError(msg) from error
+    except ValueError as error:
+        msg = f"{path} is damaged: {error}"
+        raise TraceError(msg) from error
+    if not isinstance(content, dict):
+        msg = f"{path} holds {type(content).__name__}, expected an object"
+        raise TraceError(msg)
+    return content
+
+
+class RunWriter:
+    """Writer of a run; every line is on its way to disk when the call returns.
+
+    Args:
+        path: folder of the run, made if needed.
+        header: content of ``run.json`` (see :data:`SAME_ON_RESUME`); ``schema`` is added.
+        resume: continue the run in that folder instead of refusing to touch it.
+
+    Raises:
+        TraceError: if the folder already holds a run and ``resume`` is false, if another process
+            is writing to it, or if the run there was made with another configuration.
+    """
+
+    def __init__(
+        self, path: Path | str, header: Mapping[str, Any], *, resume: bool = False
+    ) -> None:
+        self.path = Path(path)
+        content: Record = jsonable({"schema": SCHEMA, **header})
+        present = (self.path / "run.json").exists()
+        if present and not resume:
+            msg = f"{self.path} already holds a run; pass --resume to continue it, or another --out"
+            raise TraceError(msg)
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._steps = (self.path / "steps.jsonl").open("ab", buffering=0)
+        try:
+            _lock(self._steps, self.path)
+            if present:
+                content = _joined(_read_json(self.path / "run.json"), content, self.path)
+            _cut_half_line(self.path / "steps.jsonl")
+            _cut_half_line(self.path / "episodes.jsonl")
+            self._episodes = (self.path / "episodes.jsonl").open("ab", buffering=0)
+            _write_json(self.path / "run.json", content)
+            run = RunFolder(self.path)
+            self.finished = run.finished()
+            self._attempts: dict[int, int] = {
+                number: steps[-1]["attempt"] for number, steps in run.steps().items()
+            }
+            for record in run.episodes():
+                number = record["episode"]
+                self._attempts[number] = max(self._attempts.get(number, 0), record["attempt"])
+        except BaseException:
+            self._steps.close()
+            raise
+
+    def begin(self, episode: int) -> int:
+        """Number of the attempt at an episode that now starts, from 1."""
+        self._attempts[episode] = self._attempts.get(episode, 0) + 1
+        return self._attempts[episode]
+
+    def write_step(self, record: Mapping[str, Any]) -> None:
+        """Append one step; it must have ``episode``, ``attempt`` and ``step``."""
+        _append(self._steps, record)
+
+    def write_episode(self, record: Mapping[str, Any]) -> None:
+        """Append one finished episode, after its steps are safely on disk."""
+        os.fsync(self._steps.fileno())
+        _append(self._episodes, record)
+        os.fsync(self._episodes.fileno())
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """Write ``summary.json`` in one piece."""
+        _write_json(self.path / "summary.json", summary)
+
+    def close(self) -> None:
+        """Release the folder."""
+        self._episodes.close()
+        self._steps.close()
+
+    def __enter__(self) -> RunWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _append(file: IO[bytes], record: Mapping[str, Any]) -> None:
+    line = memoryview(dumps(record).encode() + b"\n")
+    while line:  # a raw write may take only a part
+        line = line[file.write(line) :]
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Replace a file in one piece: a reader sees the old content or the new."""
+    draft = path.with_name(path.name + ".part")
+    with draft.open("w", encoding="utf-8") as file:
+        file.write(dumps(content, indent=2) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def _cut_half_line(path: Path) -> None:
+    """Cut a file after its last newline."""
+    if not path.exists():
+        return
+    with path.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        keep = end
+        while keep > 0:
+            start = max(0, keep - 65536)
+            file.seek(start)
+            newline = file.read(keep - start).rfind(b"\n")
+            if newline >= 0:
+                keep = start + newline + 1
+                break
+            keep = start
+        if keep != end:
+            file.truncate(keep)
+
+
+def _joined(old: Record, new: Record, path: Path) -> Record:
+    """Header of a continued run: the old one, with the longer of the two lists of episodes."""
+    if old.get("schema") != SCHEMA:
+        msg = f"{path} has schema {old.get('schema')!r}, this version writes {SCHEMA}; use --out"
+        raise TraceError(msg)
+    for key in SAME_ON_RESUME:
+        if old.get(key) != new.get(key):
+            msg = (
+                f"{path} was run with another {key}: {_difference(old.get(key), new.get(key))}; "
+                f"repeat the first run's options, or choose another --out"
+            )
+            raise TraceError(msg)
+    before, now = old.get("episodes") or [], new.get("episodes") or []
+    shared = min(len(before), len(now))
+    if before[:shared] != now[:shared]:
+        msg = f"{path} was run over other scenes; a resumed run may only add scenes at the end"
+        raise TraceError(msg)
+    return {**old, "episodes": max(before, now, key=len)}
+
+
+def _difference(old: Any, new: Any, name: str = "") -> str:
+    """First place where two JSON values differ, in words."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted({*old, *new}):
+            if old.get(key) != new.get(key):
+                return _difference(old.get(key), new.get(key), f"{name}.{key}" if name else key)
+    there, now = json.dumps(old)[:60], json.dumps(new)[:60]
+    return f"{name + ': ' if name else ''}{there} there, {now} now"
+
+
+def _lock(file: IO[bytes], path: Path) -> None:
+    """Keep a second writer out; the system drops the lock when the process dies."""
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        msg = f"another process is writing to {path}; wait for it, or choose another --out"
+        raise TraceError(msg) from error

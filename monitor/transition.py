@@ -1,0 +1,182 @@
+"""Reading what environments return: old and new gym API, one env of a batch, tensors.
+
+Everything here accepts ``(obs, info)`` or a bare observation from ``reset``, the 5-tuple of
+gymnasium or the 4-tuple of gym from ``step``, and flags and numbers of shape ``()`` or ``(1,)``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from monitor.errors import MonitorError
+
+__all__ = [
+    "OldApiWarning",
+    "Transition",
+    "TransitionError",
+    "read_flag",
+    "read_number",
+    "read_reset",
+    "read_step",
+    "unbatch",
+]
+
+_SENSED: Final = ("tcp_position", "tcp_quaternion", "gripper", "goal_distance", "joint_positions")
+_RANK: Final = {"tcp_position": 1, "tcp_quaternion": 1, "joint_positions": 1, "image": 3}
+
+
+class TransitionError(MonitorError, TypeError):
+    """An environment returned something that is neither API's."""
+
+
+class OldApiWarning(UserWarning):
+    """An environment speaks the gym API of before 0.26."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Transition:
+    """What one ``reset`` or ``step`` returned, of one environment.
+
+    Attributes:
+        observation: as the environment gave it.
+        info: as the environment gave it; empty where it gave none.
+        reward: reward of the step; None where it is unknown.
+        terminated: the task ended.
+        truncated: the time limit or another limit of the environment ended the episode.
+    """
+
+    observation: Any
+    info: Mapping[str, Any]
+    reward: float | None = None
+    terminated: bool = False
+    truncated: bool = False
+
+    @property
+    def success(self) -> bool | None:
+        """Whether the task is solved now; None where the environment does not say."""
+        for name in ("success", "is_success"):
+            if name in self.info:
+                return read_flag(self.info[name])
+        return None
+
+    def sensed(self) -> dict[str, Any]:
+        """The monitor's inputs that the environment offers, from observation and info.
+
+        Names are those of :class:`monitor.records.Step`; what is absent is left out.
+        """
+        found: dict[str, Any] = {}
+        sources = [self.info]
+        if isinstance(self.observation, Mapping):
+            sources.insert(0, self.observation)
+        for name in (*_SENSED, "image"):
+            for source in sources:
+                if source.get(name) is not None:
+                    found[name] = unbatch(source[name], _RANK.get(name, 0))
+                    break
+        return found
+
+
+def read_reset(returned: Any) -> Transition:
+    """Read what ``reset`` returned."""
+    if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], Mapping):
+        return Transition(observation=returned[0], info=returned[1])
+    _warn_once("reset() returned a bare observation, not (observation, info)")
+    return Transition(observation=returned, info={})
+
+
+def read_step(returned: Any) -> Transition:
+    """Read what ``step`` returned.
+
+    Raises:
+        TransitionError: if it is neither a 4-tuple nor a 5-tuple.
+    """
+    if not isinstance(returned, tuple) or len(returned) not in (4, 5):
+        got = f"{len(returned)}-tuple" if isinstance(returned, tuple) else type(returned).__name__
+        msg = f"step() returned {got}; expected (obs, reward, terminated, truncated, info)"
+        raise TransitionError(msg)
+    observation, reward, *ends, info = returned
+    info = info if isinstance(info, Mapping) else {}
+    if len(ends) == 2:
+        terminated, truncated = read_flag(ends[0]), read_flag(ends[1])
+    else:
+        _warn_once("step() returned a 4-tuple, not (obs, reward, terminated, truncated, info)")
+        truncated = read_flag(info.get("TimeLimit.truncated", False))
+        terminated = read_flag(ends[0]) and not truncated
+    # An environment that resets itself hands the last picture of the old episode over here.
+    final = info.get("final_info")
+    if isinstance(final, Mapping) and (terminated or truncated):
+        observation = info.get("final_observation", info.get("final_obs", observation))
+        info = final
+    return Transition(
+        observation=observation,
+        info=info,
+        reward=read_number(reward),
+        terminated=terminated,
+        truncated=truncated,
+    )
+
+
+def read_flag(value: Any) -> bool:
+    """A boolean out of a bool, an array or a tensor of one element.
+
+    Example:
+        >>> read_flag(np.array([True]))
+        True
+
+    Raises:
+        TransitionError: if it holds several: that is a batch, which a VectorMonitor takes.
+    """
+    return bool(_single(value))
+
+
+def read_number(value: Any) -> float | None:
+    """A finite float out of a number, an array or a tensor of one element, else None."""
+    try:
+        number = float(_single(value))
+    except (TypeError, ValueError):
+        return None
+    return number if np.isfinite(number) else None
+
+
+def unbatch(value: Any, rank: int) -> Any:
+    """Drop leading axes of length 1 beyond the rank that one environment has.
+
+    Example:
+        >>> unbatch(np.zeros((1, 3)), rank=1).shape
+        (3,)
+    """
+    if rank == 0:
+        size = getattr(value, "size", None)
+        count = value.numel() if callable(getattr(value, "numel", None)) else size
+        return value.reshape(-1)[0] if count == 1 and hasattr(value, "reshape") else value
+    while getattr(value, "ndim", 0) > rank and value.shape[0] == 1:
+        value = value[0]
+    return value
+
+
+def _single(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        value = np.asarray(value)
+    count = value.numel() if callable(getattr(value, "numel", None)) else getattr(value, "size", 1)
+    if count != 1:
+        msg = (
+            f"got {count} values where one environment gives one; use num_envs=1, or VectorMonitor"
+        )
+        raise TransitionError(msg)
+    return value.item() if hasattr(value, "item") else value
+
+
+def _warn_once(what: str) -> None:
+    """Say once per process that an environment is of the old API."""
+    if what in _warned:
+        return
+    _warned.add(what)
+    warnings.warn(f"{what}; the old gym API is read as well", OldApiWarning, stacklevel=3)
+
+
+_warned: set[str] = set()
