@@ -99,7 +99,7 @@ class Tabletop(BaseEnv):  # type: ignore[misc]
     @property
     def _default_human_render_camera_configs(self) -> CameraConfig:
         height, width = self._render_size
-        pose = sapien_utils.look_at([-0.55, -0.45, 1.32], [-0.12, -0.01, 0.92])
+        pose = sapien_utils.look_at([-0.62, -0.44, 1.42], [-0.04, 0.0, 0.97])
         return CameraConfig("render", pose=pose, width=width, height=height, fov=0.75)
 
     def _load_agent(self, options: dict[str, Any]) -> None:
@@ -127,7 +127,7 @@ class Tabletop(BaseEnv):  # type: ignore[misc]
         # ManiSkill builds once by itself, before anybody could name a scene.
         self.table_scene: Scene = options.get("table_scene") or make_scene(0)
         self.table = self._static_box("table", (-0.175, 0.1, 0.85), (0.575, 0.7, 0.02))
-        self.floor = self._static_box("floor", (0.0, 0.0, -0.01), (4.0, 4.0, 0.01))
+        self.floor = self._static_box("floor", (0.0, 0.0, -0.01), (30.0, 30.0, 0.01))
         self.plate = self._build(
             "plate", (PLATE_RADIUS_M, PLATE_RADIUS_M, PLATE_HALF_HEIGHT_M), True, (0.85, 0.85, 0.82)
         )
