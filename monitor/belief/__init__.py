@@ -1,0 +1,1 @@
+"""Belief over the goal distance, and GroundControl's episode score."""

@@ -1,0 +1,38 @@
+"""Errors that misuse raises; bad data never raises, it becomes a :class:`monitor.records.Fault`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class MonitorError(Exception):
+    """Base of every error of this project."""
+
+
+class ConfigError(MonitorError, ValueError):
+    """A configuration names something that does not exist or cannot be."""
+
+
+class DimensionError(MonitorError, ValueError):
+    """An array given at construction has the wrong shape."""
+
+
+class CalibrationError(MonitorError, ValueError):
+    """A calibration cannot be made, read or used here."""
+
+
+class MissingExtraError(MonitorError, ImportError):
+    """An optional dependency is not installed; the text names the pip command."""
+
+
+def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> str:
+    """Text for a name that is not known: what was given, the nearest match, what is allowed.
+
+    >>> unknown_name("metric", "TB-F", ["TB-E", "TI"])
+    "unknown metric 'TB-F'; did you mean 'TB-E'? Allowed: TB-E, TI"
+    """
+    names = sorted(allowed)
+    near = get_close_matches(given, names, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown {kind} {given!r}; {hint}Allowed: {', '.join(names)}"

@@ -1,0 +1,68 @@
+"""What a fault detector is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from monitor.config import FaultsConfig
+from monitor.records import Evidence, Fault, FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What a detector may look at in one step.
+
+    Attributes:
+        step: index within the episode.
+        evidence: of this step.
+        metrics: of this step.
+        succeeded: whether the task has reported success in this episode.
+    """
+
+    step: int
+    evidence: Evidence
+    metrics: Mapping[str, float | None]
+    succeeded: bool
+
+
+class Detector(Protocol):
+    """One family of faults. Unknown input may raise a fault, it never ends one."""
+
+    def check(self, scene: Scene) -> list[Fault]:
+        """Return the faults present at this step."""
+
+    def reset(self) -> None:
+        """Begin an episode; identical to a new instance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Setting:
+    """What a detector is built from.
+
+    Attributes:
+        config: the ``faults`` section of the configuration.
+        action_low: ``(D,)``.
+        action_high: ``(D,)``.
+        window: W.
+        control_dt_s: seconds per step.
+        gripper: index, value that opens, value that closes.
+        gripper_change: change of the opening that counts.
+        still_path_m: path below which nothing moved.
+    """
+
+    config: FaultsConfig
+    action_low: FloatArray
+    action_high: FloatArray
+    window: int
+    control_dt_s: float
+    gripper: tuple[int, float, float]
+    gripper_change: float
+    still_path_m: float
+
+
+def fault(code: str, scene: Scene, message: str, **detail: Any) -> Fault:
+    """Return a fault with its step."""
+    text = f"step {scene.step}: {message}"
+    return Fault(code=code, message=text, detail={"step": scene.step, **detail})

@@ -1,0 +1,102 @@
+"""Faults of behaviour over steps: stalls, drops, a gripper that does not answer."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from monitor.faults.base import Scene, Setting, fault
+from monitor.records import Fault
+
+SMOOTH: Final = ("A-PI", "A-VI", "A-AI", "TCP-PI", "TCP-VI", "TCP-AI", "TI")
+
+
+@final
+class Stall:
+    """STALL: the arm is still and the goal is not reached; smoothness says nothing then."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._need = setting.config.stall_steps
+        self._goal = setting.config.stall_goal_m
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self._count = 0
+
+    def check(self, scene: Scene) -> list[Fault]:
+        """Return the fault after enough still steps; none after a success."""
+        still = scene.metrics.get("STILL")
+        distance = scene.evidence.goal_distance
+        if scene.succeeded or (distance is not None and distance <= self._goal):
+            self._count = 0
+        elif still is not None:
+            # STILL = floor / (floor + path) is above a half when the path is below its floor.
+            self._count = self._count + 1 if still > 0.5 else 0
+        if self._count < self._need:
+            return []
+        text = f"the arm has not moved for {self._count} windows and the goal is not reached"
+        return [fault("STALL", scene, text, value=self._count, uninformative=list(SMOOTH))]
+
+
+@final
+class Drop:
+    """DROP: the task was solved and is no longer."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self._first: int | None = None
+        self._lost = False
+
+    def check(self, scene: Scene) -> list[Fault]:
+        """Return the fault while a success reached earlier is gone."""
+        now = scene.evidence.success
+        if now is not None:
+            if now and self._first is None:
+                self._first = scene.step
+            self._lost = self._first is not None and not now
+        if not self._lost:
+            return []
+        text = f"success of step {self._first} is lost"
+        return [fault("DROP", scene, text, value=self._first)]
+
+
+@final
+class Gripper:
+    """GRIPPER_NO_RESPONSE: commanded to close (or open) and the measured opening stays."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._index, self._open, self._close = setting.gripper
+        self._need = setting.config.gripper_steps
+        self._change = setting.gripper_change
+        self._dim = len(setting.action_low)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self._closing: bool | None = None
+        self._start: float | None = None
+        self._count = 0
+
+    def check(self, scene: Scene) -> list[Fault]:
+        """Return the fault after enough commands without an answer."""
+        action, opening = scene.evidence.action, scene.evidence.gripper
+        if action is not None and self._dim > 3 and opening is not None:
+            grip = action[self._index]
+            closing = abs(grip - self._close) < abs(grip - self._open)
+            if closing != self._closing:
+                self._closing, self._start, self._count = closing, opening, 0
+            start = opening if self._start is None else self._start
+            there = opening <= self._change if closing else opening >= 1.0 - self._change
+            if there or abs(opening - start) > self._change:
+                # It has answered; only a new command asks again.
+                self._count = -1
+            elif self._count >= 0:
+                self._count += 1
+        if self._count < self._need:
+            return []
+        verb = "close" if self._closing else "open"
+        text = f"told to {verb} {self._count} times, the opening stays at {self._start}"
+        return [fault("GRIPPER_NO_RESPONSE", scene, text, field="gripper", value=self._start)]

@@ -1,0 +1,84 @@
+"""Faults of the policy's output and pace: tokens off the bins, wrong scale, late replies."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import final
+
+from monitor.faults.base import Scene, Setting, fault
+from monitor.records import Fault
+
+
+@final
+class OffVocabulary:
+    """OFF_VOCAB_TOKEN: the likeliest token is no action bin, or the bins hold little mass."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._mass = setting.config.bin_mass
+
+    def reset(self) -> None:
+        """Nothing is kept between steps."""
+
+    def check(self, scene: Scene) -> list[Fault]:
+        """Return the fault of this step."""
+        mass = scene.metrics.get("action_mass")
+        outside = scene.metrics.get("tokens_outside") or 0.0
+        if mass is None or (mass >= self._mass and not outside):
+            return []
+        text = f"{outside:.0f} tokens outside the action bins; least mass on the bins {mass:.3f}"
+        return [fault("OFF_VOCAB_TOKEN", scene, text, field="token_logits", value=mass)]
+
+
+@final
+class Unnormalisation:
+    """UNNORM_MISMATCH: translations larger than the training data's, most of the time."""
+
+    def __init__(self, setting: Setting) -> None:
+        bounds = zip(setting.action_low[:3].tolist(), setting.action_high[:3].tolist(), strict=True)
+        space = tuple(max(abs(a), abs(b)) for a, b in bounds)
+        self._limits = setting.config.unnorm_limits or space
+        self._share = setting.config.unnorm_share
+        self._window = setting.window
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self._over: deque[float] = deque(maxlen=self._window)
+
+    def check(self, scene: Scene) -> list[Fault]:
+        """Return the fault when more than the share of the window's values is too large."""
+        action, limits = scene.evidence.action, self._limits
+        if action is not None and limits:
+            beyond = [abs(x) > m for x, m in zip(action, limits, strict=False)]
+            self._over.append(sum(beyond) / len(beyond))
+        if len(self._over) < self._window:
+            return []
+        share = sum(self._over) / self._window
+        if share <= self._share:
+            return []
+        text = f"{share:.0%} of the translations exceed {list(limits)}: which unnorm_key is it?"
+        return [fault("UNNORM_MISMATCH", scene, text, field="action", value=share)]
+
+
+@final
+class Latency:
+    """LATENCY: replies later than the deadline several steps in a row."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._deadline = setting.config.deadline_s or setting.control_dt_s
+        self._need = setting.config.late_steps
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self._count = 0
+
+    def check(self, scene: Scene) -> list[Fault]:
+        """Return the fault from the n-th late reply on."""
+        latency = scene.evidence.latency_s
+        if latency is not None:
+            self._count = self._count + 1 if latency > self._deadline else 0
+        if self._count < self._need:
+            return []
+        text = f"{self._count} replies in a row later than {self._deadline} s"
+        return [fault("LATENCY", scene, text, field="latency_s", value=latency)]

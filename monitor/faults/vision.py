@@ -1,0 +1,89 @@
+"""Faults of seeing: a policy that ignores the picture, a camera that shows nothing new."""
+
+from __future__ import annotations
+
+from typing import final
+
+from monitor.faults.base import Scene, Setting, fault
+from monitor.records import Fault, Numbers
+
+
+@final
+class VisionBypass:
+    """VISION_BYPASS: equal logits (or, without logits, equal actions) under changing pictures."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._need = setting.config.blind_steps
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self._output: int | Numbers | None = None
+        self._image: int | None = None
+        self._count = 1
+
+    def check(self, scene: Scene) -> list[Fault]:
+        """Return the fault from the n-th equal answer to different pictures on."""
+        evidence = scene.evidence
+        output: int | Numbers | None = evidence.logits_id
+        if output is None:
+            output = evidence.action
+        if evidence.image_id is None or output is None:
+            return self._found(scene)
+        if output != self._output:
+            self._count = 1
+        elif evidence.image_id != self._image:
+            self._count += 1
+        self._output, self._image = output, evidence.image_id
+        return self._found(scene)
+
+    def _found(self, scene: Scene) -> list[Fault]:
+        if self._count < self._need:
+            return []
+        text = f"the same answer to {self._count} different pictures"
+        return [fault("VISION_BYPASS", scene, text, field="image", value=self._count)]
+
+
+@final
+class Camera:
+    """CAMERA_BLACK and CAMERA_FROZEN (the same picture while the tool moves)."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._black = setting.config.black_std
+        self._need = setting.config.frozen_steps
+        self._path = setting.still_path_m
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self._image: int | None = None
+        self._place: Numbers | None = None
+        self._count = 1
+        self._moved = 0.0
+
+    def check(self, scene: Scene) -> list[Fault]:
+        """Return what is wrong with the camera at this step."""
+        evidence, found = scene.evidence, []
+        if evidence.image_std is not None and evidence.image_std < self._black:
+            text = f"the picture is flat: standard deviation {evidence.image_std:.3g} of 255"
+            found.append(
+                fault("CAMERA_BLACK", scene, text, field="image", value=evidence.image_std)
+            )
+        if evidence.image_id is not None and evidence.image_id != self._image:
+            self._image, self._count, self._moved = evidence.image_id, 1, 0.0
+            self._place = evidence.tcp_position
+        elif self._image is not None:
+            self._count += 1
+            place = evidence.tcp_position
+            if place is not None:
+                if self._place is not None:
+                    pairs = zip(place, self._place, strict=True)
+                    self._moved += float(sum([(a - b) ** 2 for a, b in pairs]) ** 0.5)
+                self._place = place
+            # A still scene under a still robot gives equal pictures by right.
+            if self._count >= self._need and self._moved > self._path:
+                text = (
+                    f"the same picture for {self._count} steps, the tool moved {self._moved:.3f} m"
+                )
+                found.append(fault("CAMERA_FROZEN", scene, text, field="image", value=self._count))
+        return found

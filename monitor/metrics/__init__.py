@@ -1,0 +1,1 @@
+"""Metrics: pure formulas, and the windows that feed them."""

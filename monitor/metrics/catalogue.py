@@ -1,0 +1,200 @@
+"""Every metric: id, meaning, unit, range, warm-up, input, whether it is privileged, source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+VALLE: Final = "Valle et al., arXiv 2507.17049"
+DARABI: Final = "Darabi et al., arXiv 2606.20479"
+OWN: Final = "this project"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricInfo:
+    """One row of the table.
+
+    Attributes:
+        id: key of ``decision.metrics``.
+        meaning: in a few words.
+        unit: "1" for a pure number.
+        low: least value, None where unbounded.
+        high: largest value, None where unbounded.
+        warmup: steps before it is known; W stands for the window of 8.
+        needs: fields of ``Step``.
+        privileged: whether it needs what only a simulator knows.
+        source: paper, or this project.
+    """
+
+    id: str
+    meaning: str
+    unit: str = "1"
+    low: float | None = 0.0
+    high: float | None = 1.0
+    warmup: int = 1
+    needs: tuple[str, ...]
+    privileged: bool = False
+    source: str = VALLE
+
+
+def _tokens() -> list[MetricInfo]:
+    names = {
+        "TB-TP": "1 - probability of the likeliest token, normalised",
+        "TB-PCS": "1 - margin between the two likeliest tokens",
+        "TB-D": "DeepGini of the token distribution",
+        "TB-E": "entropy of the token distribution",
+    }
+    supports = {"": "full vocabulary", "_bins": "action bins alone"}
+    pools = {"": "mean over tokens", "_max": "largest of the tokens"}
+    return [
+        MetricInfo(
+            id=f"{name}{support}{pool}",
+            meaning=f"{meaning}; {over}; {how}",
+            needs=("token_logits",),
+        )
+        for name, meaning in names.items()
+        for support, over in supports.items()
+        for pool, how in pools.items()
+    ]
+
+
+def _differences() -> list[MetricInfo]:
+    orders = {"PI": "first", "VI": "second", "AI": "third"}
+    parts = {"": "all dimensions", "_p": "position", "_o": "orientation"}
+    rows = []
+    for order, which in orders.items():
+        for part, over in parts.items():
+            rows.append(
+                MetricInfo(
+                    id=f"A-{order}{part}",
+                    meaning=f"mean {which} difference of normalised actions; {over}",
+                    warmup=8,
+                    needs=("action",),
+                )
+            )
+            needs = {"_p": ("tcp_position",), "_o": ("tcp_quaternion",)}
+            unit = {"_p": "m", "_o": "rad"}.get(part, "m, rad")
+            rows.append(
+                MetricInfo(
+                    id=f"TCP-{order}{part}",
+                    meaning=f"mean {which} difference of the tool's pose; {over}",
+                    unit=unit,
+                    high=None,
+                    warmup=8,
+                    needs=needs.get(part, ("tcp_position", "tcp_quaternion")),
+                )
+            )
+    return rows
+
+
+def _others() -> list[MetricInfo]:
+    place, goal, act = ("tcp_position",), ("goal_distance",), ("action",)
+    logits = ("token_logits",)
+    return [
+        MetricInfo(
+            id="action_mass",
+            meaning="least probability that a token's bins hold together; higher is better",
+            needs=("token_logits", "action_token_range"),
+            source=OWN,
+        ),
+        MetricInfo(
+            id="tokens_outside",
+            meaning="tokens whose likeliest class is no action bin",
+            high=None,
+            needs=("token_logits", "action_token_range"),
+            source=OWN,
+        ),
+        MetricInfo(
+            id="alpha",
+            meaning="geometric mean probability of the chosen tokens; higher is better",
+            needs=(*logits, "token_ids"),
+            source=DARABI,
+        ),
+        MetricInfo(
+            id="TI",
+            meaning="jerk of the tool's path at step t - 2",
+            unit="m/step^3",
+            high=None,
+            warmup=8,
+            needs=place,
+        ),
+        MetricInfo(
+            id="TCP-path",
+            meaning="length of the tool's path over the window; a report, not a judgement",
+            unit="m",
+            high=None,
+            warmup=8,
+            needs=place,
+        ),
+        MetricInfo(
+            id="TCP-net",
+            meaning="displacement over the window; a report, not a judgement",
+            unit="m",
+            high=None,
+            warmup=8,
+            needs=place,
+        ),
+        MetricInfo(
+            id="STILL",
+            meaning="floor / (floor + path): 1 = the arm does not move, 0 while the gripper does",
+            warmup=8,
+            needs=place,
+            source=OWN,
+        ),
+        MetricInfo(
+            id="REV",
+            meaning="share of the window's actions that turn back",
+            warmup=8,
+            needs=act,
+            source=OWN,
+        ),
+        MetricInfo(
+            id="PROG",
+            meaning="(1 - gain / path) / 2 of the goal distance over the window",
+            warmup=8,
+            needs=goal,
+            privileged=True,
+            source=OWN,
+        ),
+        MetricInfo(
+            id="OT",
+            meaning="change of the normalised goal distance; 0.5 = no progress",
+            needs=goal,
+            privileged=True,
+        ),
+        MetricInfo(
+            id="NIS",
+            meaning="squared innovation of the distance filter over its variance",
+            high=None,
+            warmup=2,
+            needs=goal,
+            privileged=True,
+            source=DARABI,
+        ),
+        MetricInfo(
+            id="H",
+            meaning="covariance, action entropy and NIS of the step, weighted",
+            low=None,
+            high=None,
+            needs=goal,
+            privileged=True,
+            source=DARABI,
+        ),
+        *(
+            MetricInfo(id=name, meaning=meaning, needs=needs, privileged=True, source=DARABI)
+            for name, meaning, needs in (
+                ("skf", "sigmoid of the largest H so far", goal),
+                ("prog", "1 - share of the first distance gained so far", goal),
+                ("mono", "share of steps that did not come nearer", goal),
+                ("eff", "1 - net gain over path of the goal distance", goal),
+                ("osc", "share of actions so far that turn back", act),
+                ("U", "episode score, the five weighted; starts at its worst", goal),
+            )
+        ),
+    ]
+
+
+CATALOGUE: Final = {info.id: info for info in (*_tokens(), *_differences(), *_others())}
+"""By id; all are higher = worse unless their meaning says otherwise."""
+BLANK: Final[dict[str, float | None]] = dict.fromkeys(CATALOGUE)
+"""Every id, unknown."""

@@ -1,0 +1,228 @@
+"""From the raw step to the evidence that is kept: the only place that reads big arrays."""
+
+from __future__ import annotations
+
+from math import exp, sqrt
+from typing import Any, Final, final
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.metrics.arrays import holes, text, to_array, to_row, to_scalar
+from monitor.metrics.tokens import NAMES, peaks, token_metrics
+from monitor.records import Evidence, Fault, Numbers, Step
+
+FARTHEST_M: Final = 1e4
+"""A position or distance beyond this is a broken sensor, not a place."""
+UNIT_TOLERANCE: Final = 0.05
+"""How far a quaternion's norm may be from 1; within it, it is normalised."""
+PIXELS: Final = 4096
+"""Values of a picture that its standard deviation is taken over."""
+
+
+@final
+class Extractor:
+    """Reduces steps to evidence."""
+
+    __slots__ = ("_dim",)
+
+    def __init__(self, dim: int) -> None:
+        self._dim = dim
+
+    def reset(self) -> None:
+        """Begin an episode."""
+
+    def extract(self, step: Step, index: int) -> Evidence:
+        """Return the evidence of ``step``, the ``index``-th of its episode; never raises."""
+        problems: list[Fault] = []
+        signals: dict[str, float | None] = {}
+        tokens: dict[str, Numbers] = {}
+        action = None
+        if step.action is not None:
+            action = self._numbers("ACTION", "action", step.action, self._dim, index, problems)
+        position = quaternion = distance = gripper = latency = None
+        if step.tcp_position is not None:
+            position = self._numbers("POSE", "tcp_position", step.tcp_position, 3, index, problems)
+            if position is not None and max(map(abs, position)) > FARTHEST_M:
+                problems.append(_fault("POSE_RANGE", index, "tcp_position", list(position)))
+                position = None
+        if step.tcp_quaternion is not None:
+            quaternion = self._numbers(
+                "POSE", "tcp_quaternion", step.tcp_quaternion, 4, index, problems
+            )
+            if quaternion is not None:
+                quaternion = _unit(quaternion, index, problems)
+        if step.goal_distance is not None:
+            distance = _number("DISTANCE", "goal_distance", step.goal_distance, index, problems)
+            if distance is not None and not 0.0 <= distance <= FARTHEST_M:
+                problems.append(_fault("DISTANCE_RANGE", index, "goal_distance", distance))
+                distance = None
+        if step.gripper is not None:
+            gripper = _number("GRIPPER", "gripper", step.gripper, index, problems)
+        if step.latency_s is not None:
+            latency = _number("LATENCY_VALUE", "latency_s", step.latency_s, index, problems)
+        logits_id = image_id = image_std = None
+        if step.token_logits is not None:
+            logits_id = _read_logits(step, index, signals, tokens, problems)
+        if step.image is not None:
+            image_id, image_std = _read_image(step.image, index, problems)
+        return Evidence(
+            action=action,
+            tcp_position=position,
+            tcp_quaternion=quaternion,
+            goal_distance=distance,
+            gripper=gripper,
+            latency_s=latency,
+            success=_truth(step.success),
+            policy_error=None if step.policy_error is None else str(step.policy_error),
+            env_error=None if step.env_error is None else str(step.env_error),
+            decode_ok=step.decode_ok is not False,
+            signals=signals,
+            tokens=tokens,
+            logits_id=logits_id,
+            image_id=image_id,
+            image_std=image_std,
+            problems=tuple(problems),
+        )
+
+    @staticmethod
+    def _numbers(
+        kind: str, field: str, value: Any, size: int, index: int, problems: list[Fault]
+    ) -> Numbers | None:
+        row = to_row(value, size)
+        if row is None:
+            given = getattr(value, "shape", None)
+            seen = list(given) if given is not None else type(value).__name__
+            problems.append(_fault(f"{kind}_SHAPE", index, field, str(seen), expected=[size]))
+            return None
+        # One product tells: 0 * x is NaN for NaN and for both infinities.
+        if sum([0.0 * x for x in row]) != 0.0:
+            problems.append(_fault(f"NONFINITE_{kind}", index, field, text(row), dims=holes(row)))
+            return None
+        return tuple(row)
+
+
+def _fault(code: str, index: int, field: str, value: Any, **more: Any) -> Fault:
+    extra = "".join(f", {key} {item}" for key, item in more.items())
+    return Fault(
+        code=code,
+        message=f"step {index}: {field} is {value}{extra}",
+        detail={"step": index, "field": field, "value": value, **more},
+    )
+
+
+def _number(kind: str, field: str, value: Any, index: int, problems: list[Fault]) -> float | None:
+    number = to_scalar(value)
+    if number is None:
+        problems.append(_fault(f"{kind}_SHAPE", index, field, type(value).__name__, expected=[]))
+    elif 0.0 * number != 0.0:
+        problems.append(_fault(f"NONFINITE_{kind}", index, field, repr(number)))
+        number = None
+    return number
+
+
+def _unit(q: Numbers, index: int, problems: list[Fault]) -> Numbers | None:
+    norm = sqrt(sum([x * x for x in q])) if max(map(abs, q)) < 1e3 else FARTHEST_M
+    if abs(norm - 1.0) > UNIT_TOLERANCE:
+        problems.append(_fault("POSE_RANGE", index, "tcp_quaternion", list(q), norm=norm))
+        return None
+    return tuple([x / norm for x in q])
+
+
+def _truth(value: Any) -> bool | None:
+    if value is None or value is True or value is False:
+        return value
+    number = to_scalar(value)
+    return None if number is None or number != number else number > 0.5
+
+
+def _read_logits(
+    step: Step,
+    index: int,
+    signals: dict[str, float | None],
+    tokens: dict[str, Numbers],
+    problems: list[Fault],
+) -> int | None:
+    logits = to_array(step.token_logits)
+    if logits is None or logits.ndim != 2 or logits.shape[0] < 1 or logits.shape[1] < 2:
+        given = None if logits is None else list(logits.shape)
+        problems.append(_fault("LOGITS_SHAPE", index, "token_logits", given, expected="(N, V)"))
+        return None
+    if logits.dtype == np.uint8:
+        logits = logits.astype(np.float64)
+    peak = peaks(logits)
+    bad = holes(peak.value.tolist())
+    if bad:
+        problems.append(
+            _fault("NONFINITE_LOGITS", index, "token_logits", "NaN, +inf or only -inf", tokens=bad)
+        )
+        return None
+    view = token_metrics(logits, peak)
+    _store(view.values, "", signals, tokens)
+    outside: list[int] = []
+    if step.action_token_range is None:
+        _store(view.values, "_bins", signals, tokens)
+        signals["action_mass"] = 1.0
+    else:
+        low, high = step.action_token_range
+        if not 0 <= low < high - 1 < logits.shape[1]:
+            span = [int(low), int(high)]
+            problems.append(_fault("LOGITS_SHAPE", index, "action_token_range", span))
+        else:
+            bins = logits[:, low:high]
+            inner = peaks(bins)
+            if holes(inner.value.tolist()):
+                signals["action_mass"] = 0.0
+            else:
+                part = token_metrics(bins, inner)
+                _store(part.values, "_bins", signals, tokens)
+                mass = np.exp(part.log_z - view.log_z).tolist()
+                tokens["action_mass"] = tuple([min(m, 1.0) for m in mass])
+                signals["action_mass"] = min(tokens["action_mass"])
+            outside = [i for i, c in enumerate(peak.top.tolist()) if not low <= c < high]
+    if outside:
+        signals["tokens_outside"] = float(len(outside))
+    if step.token_ids is not None:
+        signals["alpha"] = _alpha(step.token_ids, logits, view.log_z, index, problems)
+    return crc32(view.log_z.tobytes(), crc32(view.values.tobytes()))
+
+
+def _store(
+    values: NDArray[np.float64],
+    suffix: str,
+    signals: dict[str, float | None],
+    tokens: dict[str, Numbers],
+) -> None:
+    for name, row in zip(NAMES, values.tolist(), strict=True):
+        signals[name + suffix] = sum(row) / len(row)
+        signals[f"{name}{suffix}_max"] = max(row)
+        tokens[name + suffix] = tuple(row)
+
+
+def _alpha(
+    ids: Any, logits: NDArray[Any], log_z: NDArray[np.float64], index: int, problems: list[Fault]
+) -> float | None:
+    """Geometric mean of the chosen tokens' probabilities."""
+    n, v = logits.shape
+    row = to_row(ids, n)
+    if row is None or not all(0.0 <= x < v and x == int(x) for x in row):
+        problems.append(_fault("TOKEN_IDS", index, "token_ids", str(ids)[:80], expected=[n, v]))
+        return None
+    chosen = logits[np.arange(n), [int(x) for x in row]].tolist()
+    mean = sum([x - z for x, z in zip(chosen, log_z.tolist(), strict=True)]) / n
+    return min(exp(mean), 1.0)
+
+
+def _read_image(image: Any, index: int, problems: list[Fault]) -> tuple[int | None, float | None]:
+    array = to_array(image)
+    right = array is not None and array.ndim == 3 and array.shape[2] == 3 and array.size > 0
+    if array is None or not right or array.dtype != np.uint8:
+        seen = None if array is None else {"shape": list(array.shape), "dtype": str(array.dtype)}
+        expected = "(H, W, 3) uint8"
+        problems.append(_fault("CAMERA_FORMAT", index, "image", seen, expected=expected))
+        return None, None
+    array = np.ascontiguousarray(array)
+    flat = array.reshape(-1)
+    sample = flat[:: max(1, flat.size // PIXELS)].astype(np.float64)
+    return crc32(flat.data), float(sample.std())

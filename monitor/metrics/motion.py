@@ -1,0 +1,147 @@
+"""Windowed motion metrics of the monitor: A-*, TCP-*, TI (spec 2 to 4), in O(1) per step."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import numpy as np
+
+from monitor.metrics.instability import DIVISORS, jerk_weights
+from monitor.metrics.rotation import relative_rotation
+from monitor.records import Evidence, FloatArray, Numbers
+from monitor.ring import Ring
+
+ORDERS: Final = ("PI", "VI", "AI")
+POSE: Final = 6
+"""Three position and three rotation components of the tool."""
+
+
+def action_ids() -> list[str]:
+    """Return the ids of the action metrics."""
+    return [f"A-{order}{part}" for order in ORDERS for part in ("", "_p", "_o")]
+
+
+def tcp_ids() -> list[str]:
+    """Return the ids of the metrics of the tool's path."""
+    return [f"TCP-{order}{part}" for order in ORDERS for part in ("", "_p", "_o")] + ["TI"]
+
+
+@final
+class Motion:
+    """Differences of normalised actions, tool positions and tool rotations over the window.
+
+    One row per step holds the absolute first, second and third differences of all of them. A
+    step without an input is a hole: what depends on that input is unknown until the window has
+    passed it.
+    """
+
+    def __init__(
+        self, low: FloatArray, high: FloatArray, window: int, ti_dt_s: float, zeros: bool
+    ) -> None:
+        self._low = low
+        self._high = high
+        self._span = np.where(high > low, high - low, 1.0)
+        self._dim = len(low)
+        self._window = window
+        self._unknown = 0.0 if zeros else None
+        width = self._dim + POSE
+        self._rows = Ring(window - 3, 3 * width)
+        self._row = np.zeros(3 * width)
+        self._last = np.zeros(2 * width)
+        self._last_action = np.zeros(self._dim)
+        self._positions = Ring(window, 3)
+        self._jerk = jerk_weights(window) / ti_dt_s**3
+        self._sums: list[float] = []
+        self.hole()
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self.hole()
+
+    def hole(self) -> None:
+        """Forget the window: all is unknown until it is full again."""
+        self._runs = [0, 0, 0]
+        self._last_position: Numbers | None = None
+        self._last_quaternion: Numbers | None = None
+        self._sums = []
+
+    def update(self, evidence: Evidence, values: dict[str, float | None]) -> None:
+        """Take one step in and write its metrics into ``values``."""
+        row, runs, dim = self._row, self._runs, self._dim
+        width = dim + POSE
+        d1, d2 = row[:width], row[width : 2 * width]
+        if evidence.action is None:
+            runs[0] = 0
+        else:
+            action = np.array(evidence.action)
+            # Clipping first keeps huge values from overflowing; the result is the same.
+            np.maximum(action, self._low, out=action)
+            np.minimum(action, self._high, out=action)
+            action -= self._low
+            action /= self._span
+            np.subtract(action, self._last_action, out=d1[:dim])
+            self._last_action = action
+            runs[0] += 1
+        position, quaternion = evidence.tcp_position, evidence.tcp_quaternion
+        if position is None:
+            runs[1] = 0
+        else:
+            if self._last_position is not None:
+                x, y, z = self._last_position
+                d1[dim] = position[0] - x
+                d1[dim + 1] = position[1] - y
+                d1[dim + 2] = position[2] - z
+            self._positions.push(position)  # type: ignore[arg-type]
+            runs[1] += 1
+        if quaternion is None:
+            runs[2] = 0
+        else:
+            if self._last_quaternion is not None:
+                d1[dim + 3 :] = relative_rotation(self._last_quaternion, quaternion)
+            runs[2] += 1
+        self._last_position, self._last_quaternion = position, quaternion
+        # What stems from before a hole is wrong for W steps, and is not read before W steps.
+        last = self._last
+        np.subtract(d1, last[:width], out=d2)
+        np.subtract(d2, last[width:], out=row[2 * width :])
+        last[:] = row[: 2 * width]
+        self._rows.push(np.abs(row))
+        self._sums = self._rows.view().sum(axis=0).tolist()
+        self._write(values)
+
+    def _write(self, values: dict[str, float | None]) -> None:
+        sums, dim, full, count = self._sums, self._dim, self._window, self._window - 3
+        action, place, turn = (run >= full for run in self._runs)
+        unknown = self._unknown
+        for k, order in enumerate(ORDERS):
+            at = k * (dim + POSE)
+            scale = 1.0 / (count * DIVISORS[k])
+            a, ap, ao = f"A-{order}", f"A-{order}_p", f"A-{order}_o"
+            if action:
+                values[a] = sum(sums[at : at + dim]) * scale / dim
+                values[ap] = sum(sums[at : at + 3]) * scale / 3.0 if dim >= 3 else None
+                values[ao] = sum(sums[at + 3 : at + 6]) * scale / 3.0 if dim >= 6 else None
+            else:
+                values[a] = values[ap] = values[ao] = unknown
+            at += dim
+            p = sum(sums[at : at + 3]) * scale / 3.0 if place else unknown
+            o = sum(sums[at + 3 : at + 6]) * scale / 3.0 if turn else unknown
+            values[f"TCP-{order}_p"] = p
+            values[f"TCP-{order}_o"] = o
+            values[f"TCP-{order}"] = (p + o) / 2.0 if p is not None and o is not None else None
+        if place:
+            x, y, z = (self._jerk @ self._positions.view()).tolist()
+            values["TI"] = float((x * x + y * y + z * z) ** 0.5)
+        else:
+            values["TI"] = unknown
+
+    def per_dimension(self) -> dict[str, Numbers]:
+        """Return A-PI, A-VI and A-AI per action dimension; empty while unknown."""
+        if self._runs[0] < self._window or not self._sums:
+            return {}
+        count, out = self._window - 3, {}
+        for k, order in enumerate(ORDERS):
+            at = k * (self._dim + POSE)
+            scale = 1.0 / (count * DIVISORS[k])
+            out[f"A-{order}"] = tuple([x * scale for x in self._sums[at : at + self._dim]])
+        return out

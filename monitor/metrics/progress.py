@@ -1,0 +1,138 @@
+"""Stillness, reversals and progress towards the goal over the window (spec 5, 7, 8)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import final
+
+from monitor.config import MetricsConfig
+from monitor.records import Evidence, Numbers
+
+IDS = ("STILL", "TCP-path", "TCP-net", "REV", "PROG", "OT")
+
+
+def _length(a: Numbers, b: Numbers) -> float:
+    x, y, z = a[0] - b[0], a[1] - b[1], a[2] - b[2]
+    return float((x * x + y * y + z * z) ** 0.5)
+
+
+def is_reversal(a: Numbers, b: Numbers, floor: float, cosine: float) -> bool:
+    """Tell whether translation ``b`` turns back on ``a``; below ``floor`` there is no direction.
+
+    >>> is_reversal((0.01, 0.0, 0.0), (-0.01, 0.0, 0.0), 0.002, -0.5)
+    True
+    """
+    na = a[0] * a[0] + a[1] * a[1] + a[2] * a[2]
+    nb = b[0] * b[0] + b[1] * b[1] + b[2] * b[2]
+    if na < floor * floor or nb < floor * floor:
+        return False
+    dot = a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+    return bool(dot < cosine * na**0.5 * nb**0.5)
+
+
+@final
+class Progress:
+    """What the window says about getting anywhere.
+
+    - ``TCP-path``, ``TCP-net``: metres travelled and metres gained by the tool.
+    - ``STILL``: floor / (floor + path), 1 = the arm does not move; 0 while the gripper moves.
+    - ``REV``: share of consecutive actions that turn back.
+    - ``PROG``: (1 - (d_start - d_end) / path of d) / 2; 0 = straight in, 1 = straight away.
+    - ``OT``: Valle et al.'s (clip(e_t - e_{t-1}, -1, 1) + 1) / 2, 0.5 = no progress (privileged).
+    """
+
+    def __init__(self, config: MetricsConfig, gripper_index: int) -> None:
+        self._floor = config.still_path_m
+        self._gripper_change = config.gripper_change
+        self._gripper_index = gripper_index
+        self._reversal = (config.reversal_floor_m, config.reversal_cosine)
+        self._scale = config.goal_scale_m
+        self._window = config.window
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self._last_goal: float | None = None
+        self._first_goal: float | None = None
+        self.reversal: bool | None = None
+        self.hole()
+
+    def hole(self) -> None:
+        """Forget the window."""
+        self._places: deque[Numbers] = deque(maxlen=self._window)
+        self._paths: deque[float] = deque(maxlen=self._window - 1)
+        self._grips: deque[float] = deque(maxlen=self._window)
+        self._goals: deque[float] = deque(maxlen=self._window)
+        self._goal_paths: deque[float] = deque(maxlen=self._window - 1)
+        self._turns: deque[bool] = deque(maxlen=self._window - 1)
+        self._last_action: Numbers | None = None
+
+    def update(self, evidence: Evidence, values: dict[str, float | None]) -> None:
+        """Take one step in and write its metrics into ``values``."""
+        self._turn(evidence.action, values)
+        self._goal(evidence.goal_distance, values)
+        self._still(evidence, values)
+
+    def _turn(self, action: Numbers | None, values: dict[str, float | None]) -> None:
+        self.reversal = None
+        if action is None or len(action) < 3:
+            self._turns.clear()
+        elif self._last_action is not None:
+            self.reversal = is_reversal(self._last_action, action, *self._reversal)
+            self._turns.append(self.reversal)
+        self._last_action = action
+        full = len(self._turns) == self._window - 1
+        values["REV"] = sum(self._turns) / len(self._turns) if full else None
+
+    def _goal(self, distance: float | None, values: dict[str, float | None]) -> None:
+        values["PROG"] = values["OT"] = None
+        if distance is None:
+            self._goals.clear()
+            self._goal_paths.clear()
+            self._last_goal = None
+            return
+        if self._first_goal is None:
+            self._first_goal = distance
+            values["OT"] = 0.5
+        if self._goals:
+            self._goal_paths.append(abs(distance - self._goals[-1]))
+        if self._last_goal is not None:
+            scale = self._scale or self._first_goal
+            if scale > 0.0:
+                change = (distance - self._last_goal) / scale
+                values["OT"] = (min(max(change, -1.0), 1.0) + 1.0) / 2.0
+        self._last_goal = distance
+        self._goals.append(distance)
+        if len(self._goals) == self._window:
+            path = sum(self._goal_paths)
+            gain = self._goals[0] - distance
+            moved = path > self._floor
+            values["PROG"] = min(max((1.0 - gain / path) / 2.0, 0.0), 1.0) if moved else 0.5
+
+    def _still(self, evidence: Evidence, values: dict[str, float | None]) -> None:
+        place = evidence.tcp_position
+        values["STILL"] = values["TCP-path"] = values["TCP-net"] = None
+        if place is None:
+            self._places.clear()
+            self._paths.clear()
+        else:
+            if self._places:
+                self._paths.append(_length(self._places[-1], place))
+            self._places.append(place)
+        grip = evidence.gripper
+        if grip is None and evidence.action is not None:
+            grip = evidence.action[self._gripper_index]
+        if grip is not None:
+            self._grips.append(grip)
+        path = None
+        if len(self._places) == self._window:
+            path = sum(self._paths)
+            values["TCP-path"] = path
+            values["TCP-net"] = _length(self._places[0], self._places[-1])
+        elif place is None and len(self._goals) == self._window:
+            # Without a pose, a goal distance that does not change says the same.
+            path = sum(self._goal_paths)
+        if path is not None:
+            moved = len(self._grips) > 1 and max(self._grips) - min(self._grips)
+            busy = moved > self._gripper_change
+            values["STILL"] = 0.0 if busy else self._floor / (self._floor + path)

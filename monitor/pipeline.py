@@ -1,0 +1,316 @@
+"""The monitor: evidence, metrics, belief, faults, score, mode and action of every step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from monitor.belief.filter import BeliefFilter
+from monitor.belief.groundcontrol import EpisodeScore
+from monitor.belief.kalman import KalmanModel, log_det
+from monitor.calibration import Calibration
+from monitor.config import MonitorConfig
+from monitor.controller import Controller, ControllerState, Demand, Limits
+from monitor.errors import DimensionError
+from monitor.faults import Scene, Setting, build_detectors, responses
+from monitor.faults.rules import RuleCount
+from monitor.metrics.catalogue import BLANK
+from monitor.metrics.evidence import Extractor
+from monitor.metrics.motion import Motion
+from monitor.metrics.progress import Progress
+from monitor.records import Alert, Decision, Evidence, Fault, FloatArray, Mode, Step
+from monitor.recovery import Retreat
+from monitor.score import Score
+
+MUTED: Final = frozenset({"STILL", "PROG"})
+"""After a success, standing still and getting nowhere are right."""
+WINDOWED: Final = frozenset({"STILL", "PROG", "REV", "TI", "NIS"})
+"""With A-* and TCP-*: signals of the robot's own motion, void after a retreat moved it."""
+
+
+class _Stage(Protocol):
+    def reset(self) -> None: ...
+
+
+@final
+class Monitor:
+    """Watches one robot. Not thread-safe; a deep copy or pickle continues identically.
+
+    >>> monitor = Monitor(action_low=[-1.0] * 7, action_high=[1.0] * 7)
+    >>> monitor.update(Step(action=[0.0] * 7)).mode
+    <Mode.TASK: 'TASK'>
+    >>> monitor.update(Step(action=[float("nan")] * 7)).faults[0].code
+    'NONFINITE_ACTION'
+    """
+
+    def __init__(
+        self,
+        config: MonitorConfig | None = None,
+        *,
+        action_low: ArrayLike,
+        action_high: ArrayLike,
+        calibration: Calibration | None = None,
+    ) -> None:
+        """Build the stages.
+
+        Args:
+            config: None takes the defaults.
+            action_low: ``(D,)`` lower end of the action space, finite.
+            action_high: ``(D,)`` upper end.
+            calibration: of this policy and environment; None scores by reference quantiles.
+
+        Raises:
+            DimensionError: the ends of the action space do not fit.
+            ConfigError: the configuration names something unknown.
+        """
+        config = MonitorConfig() if config is None else config
+        low, high = _bounds(action_low, action_high)
+        self.config: Final = config
+        self.calibration: Final = calibration
+        self._low, self._high = low, high
+        metrics = config.metrics
+        index = config.recovery.gripper_index
+        self._extractor = Extractor(len(low))
+        self._motion = Motion(low, high, metrics.window, metrics.ti_dt_s, metrics.warmup == "zeros")
+        self._progress = Progress(metrics, index)
+        self._filter = BeliefFilter(_model(config))
+        self._episode = EpisodeScore(config.belief.entropy_weights, config.belief.u_weights)
+        self._epsilon = config.belief.epsilon
+        recovery = config.recovery
+        self._detectors = build_detectors(
+            Setting(
+                config=config.faults,
+                action_low=low,
+                action_high=high,
+                window=metrics.window,
+                control_dt_s=config.control_dt_s,
+                gripper=(index, recovery.gripper_open, recovery.gripper_close),
+                gripper_change=metrics.gripper_change,
+                still_path_m=metrics.still_path_m,
+            )
+        )
+        self._respond = responses(config.faults)
+        self._rules = [RuleCount(rule) for rule in config.rules]
+        self._score = Score(
+            config.score, metrics.window, None if calibration is None else calibration.signals
+        )
+        self._gone = frozenset(
+            name
+            for name in config.score.signals
+            if name in WINDOWED or name.startswith(("A-", "TCP-"))
+        )
+        limits = Limits.from_config(
+            config.controller,
+            None if calibration is None else calibration.tau_recover,
+            None if calibration is None else calibration.tau_halt,
+        )
+        self._controller = Controller(limits, config.controller.aggregation == "running_max")
+        self._retreat = Retreat(recovery, low, high)
+        self.reset()
+
+    @property
+    def tau_recover(self) -> float:
+        """Threshold in force, of the calibration where there is one."""
+        return self._controller.limits.tau_recover
+
+    @property
+    def tau_halt(self) -> float:
+        """Threshold in force, of the calibration where there is one."""
+        return self._controller.limits.tau_halt
+
+    @property
+    def pooled(self) -> Mapping[str, float]:
+        """Peak surprise over the window by signal: what the score is made of."""
+        return self._score.pooled
+
+    def reset(self, instruction: str = "", task: str | None = None) -> None:
+        """Begin an episode; the monitor is then as new."""
+        self.instruction = instruction
+        self.task = task
+        self._index = 0
+        self._succeeded = False
+        self._active: dict[str, tuple[str, str]] = {}
+        stages: tuple[_Stage, ...] = (
+            self._extractor,
+            self._motion,
+            self._progress,
+            self._filter,
+            self._episode,
+            self._score,
+            self._controller,
+            self._retreat,
+            *self._detectors,
+            *self._rules,
+        )
+        for stage in stages:
+            stage.reset()
+
+    def update(self, step: Step) -> Decision:
+        """Judge one step; never raises on bad data, which becomes faults."""
+        return self._decide(self._extractor.extract(step, self._index))
+
+    def replay(self, evidence: Evidence) -> Decision:
+        """Judge a recorded step again, with the same result to the last bit."""
+        return self._decide(evidence)
+
+    def _decide(self, evidence: Evidence) -> Decision:
+        index = self._index
+        if evidence.success:
+            self._succeeded = True
+        values = self._measure(evidence)
+        scene = Scene(step=index, evidence=evidence, metrics=values, succeeded=self._succeeded)
+        faults = [one for detector in self._detectors for one in detector.check(scene)]
+        score = self._controller.aggregate(
+            self._score.update(values, MUTED if self._succeeded else frozenset())
+        )
+        demand, active = self._demand(values, faults)
+        before = self._controller.state
+        mode = self._controller.update(score, demand)
+        action = self._act(evidence, mode, score, faults)
+        alerts = self._alerts(before, score, active)
+        self._active = active
+        self._index = index + 1
+        return Decision(
+            step=index,
+            mode=mode,
+            score=score,
+            metrics=values,
+            faults=tuple(faults),
+            alerts=alerts,
+            action=action,
+            belief=self._filter.belief,
+            calibrated=self.calibration is not None,
+            evidence=evidence,
+        )
+
+    def _measure(self, evidence: Evidence) -> dict[str, float | None]:
+        values = BLANK.copy()
+        values.update(evidence.signals)
+        self._motion.update(evidence, values)
+        self._progress.update(evidence, values)
+        belief = self._filter.update(evidence.goal_distance)
+        determinant = None
+        if belief is not None:
+            determinant = log_det(belief, self._epsilon)
+            values["NIS"] = belief.nis
+        self._episode.update(
+            evidence.goal_distance,
+            determinant,
+            belief,
+            values["alpha"],
+            self._progress.reversal,
+            values,
+        )
+        return values
+
+    def _demand(
+        self, values: dict[str, float | None], faults: list[Fault]
+    ) -> tuple[Demand, dict[str, tuple[str, str]]]:
+        """Return the strongest response asked for, and what is active: code -> kind, message."""
+        demand: Demand = "none"
+        active: dict[str, tuple[str, str]] = {}
+        for one in faults:
+            response = self._respond.get(one.code, "alert")
+            if response != "ignore":
+                active.setdefault(one.code, ("fault", one.message))
+                demand = _stronger(demand, response)
+        if self._rules:
+            codes = {one.code for one in faults}
+            for count in self._rules:
+                rule = count.rule
+                if count.holds(values, codes) and rule.respond != "ignore":
+                    active[rule.name] = ("rule", f"rule {rule.name!r} holds")
+                    demand = _stronger(demand, rule.respond)
+        return demand, active
+
+    def _act(
+        self, evidence: Evidence, mode: Mode, score: float | None, faults: list[Fault]
+    ) -> FloatArray | None:
+        """Return the action that may be sent."""
+        config, state, retreat = self.config, self._controller.state, self._retreat
+        enforce = config.controller.enforce
+        if mode is Mode.HALT and enforce:
+            return None
+        if mode is Mode.RECOVER and enforce and config.recovery.enabled:
+            moving = state.age <= config.recovery.steps
+            if state.age == 1:
+                retreat.begin(evidence)
+            elif state.age == config.recovery.steps + 1:
+                self._start_afresh()
+            return retreat.action(evidence, moving)
+        retreat.note_action(evidence.action)
+        calm = score is None or score < self.tau_recover - config.controller.hysteresis
+        if mode is Mode.TASK and calm and not faults:
+            retreat.remember(evidence)
+        if evidence.action is None:
+            # Nothing usable was asked for and the configuration does not halt: hold the place.
+            return None if mode is Mode.HALT else retreat.action(evidence, moving=False)
+        action = np.array(evidence.action)
+        if any(one.code == "ACTION_RANGE" for one in faults):
+            np.clip(action, self._low, self._high, out=action)
+        return action
+
+    def _start_afresh(self) -> None:
+        """After a retreat the windows speak of a place where the arm no longer is."""
+        self._motion.hole()
+        self._progress.hole()
+        self._filter.reset()
+        self._score.forget(self._gone)
+
+    def _alerts(
+        self,
+        before: ControllerState,
+        score: float | None,
+        active: dict[str, tuple[str, str]],
+    ) -> tuple[Alert, ...]:
+        """Return what begins at this step: modes, attempts, faults and rules."""
+        index, state = self._index, self._controller.state
+        found = [
+            Alert(kind=kind, code=code, step=index, message=message, score=score)
+            for code, (kind, message) in active.items()
+            if code not in self._active
+        ]
+        if state.mode is not before.mode or state.attempts != before.attempts:
+            shown = "unknown" if score is None else f"{score:.2f}"
+            text = f"step {index}: {state.mode.value} (score {shown}, attempt {state.attempts})"
+            code = state.mode.value
+            found.append(Alert(kind="mode", code=code, step=index, message=text, score=score))
+        return tuple(found)
+
+
+def _stronger(demand: Demand, response: str) -> Demand:
+    if response == "halt" or demand == "halt":
+        return "halt"
+    return "recover" if response == "recover" or demand == "recover" else "none"
+
+
+def _bounds(action_low: ArrayLike, action_high: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    low = np.array(action_low, dtype=np.float64)
+    high = np.array(action_high, dtype=np.float64)
+    if low.ndim != 1 or low.shape != high.shape or low.size == 0:
+        message = (
+            f"action_low {low.shape} and action_high {high.shape} must both be (D,) with D >= 1; "
+            "give the low and high of the environment's action space"
+        )
+        raise DimensionError(message)
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+        message = (
+            f"action_low {low.tolist()} must be finite and at most action_high {high.tolist()}; "
+            "an unbounded action space needs bounds of your own"
+        )
+        raise DimensionError(message)
+    return low, high
+
+
+def _model(config: MonitorConfig) -> KalmanModel:
+    belief = config.belief
+    return KalmanModel(
+        q_distance=belief.process_std_m**2,
+        q_velocity=belief.process_std_velocity**2,
+        r=belief.measurement_std_m**2,
+        initial_distance=belief.initial_var_distance,
+        initial_velocity=belief.initial_var_velocity,
+    )

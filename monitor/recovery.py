@@ -1,0 +1,99 @@
+"""Retreat: back along the arm's own recent safe path, raised, so that the policy can try again."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import final
+
+import numpy as np
+
+from monitor.config import RecoveryConfig
+from monitor.records import Evidence, FloatArray, Numbers
+
+
+@final
+class Retreat:
+    """Remembers where the arm was safe and leads it back there.
+
+    Actions are in environment units: the first three numbers are a translation in metres in the
+    robot's base frame, rotations stay as they are, the gripper opens unless it holds something.
+    """
+
+    def __init__(self, config: RecoveryConfig, low: FloatArray, high: FloatArray) -> None:
+        self._config = config
+        self._low = low
+        self._high = high
+        self._neutral = np.clip(np.zeros(len(low)), low, high)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self._safe: deque[Numbers] = deque(maxlen=self._config.memory)
+        self._path: list[Numbers] = []
+        self._closing = False
+        self._last_grip: float | None = None
+
+    def remember(self, evidence: Evidence) -> None:
+        """Note a step at which all is well."""
+        place = evidence.tcp_position
+        if place is None or len(self._low) < 3:
+            return
+        if not self._safe or _distance(self._safe[-1], place) > self._config.tolerance_m:
+            self._safe.append(place)
+
+    def begin(self, evidence: Evidence) -> None:
+        """Lay out the way back, newest place first, raised."""
+        lift = self._config.raise_m
+        places = list(reversed(self._safe))
+        if evidence.tcp_position is not None:
+            places.insert(0, evidence.tcp_position)
+        self._path = [(x, y, z + lift) for x, y, z in places]
+
+    def note_action(self, action: Numbers | None) -> None:
+        """Keep what the policy last asked of the gripper."""
+        if action is not None:
+            grip = action[self._config.gripper_index]
+            self._last_grip = grip
+            near_close = abs(grip - self._config.gripper_close)
+            self._closing = near_close < abs(grip - self._config.gripper_open)
+
+    def holds(self, evidence: Evidence) -> bool:
+        """Tell whether the gripper seems to hold something: commanded closed, but not shut.
+
+        Without a measured opening a commanded-closed gripper counts as holding: dropping an
+        object is worse than carrying nothing.
+        """
+        if not self._closing:
+            return False
+        if evidence.gripper is None:
+            return True
+        low, high = self._config.held_opening
+        return low < evidence.gripper < high
+
+    def action(self, evidence: Evidence, moving: bool) -> FloatArray:
+        """Return the ``(D,)`` action of this step; ``moving=False`` holds the place."""
+        out = self._neutral.copy()
+        if moving and evidence.tcp_position is not None and len(out) >= 3:
+            out[:3] = self._delta(evidence.tcp_position)
+        config = self._config
+        if len(out) > 3:
+            grip = config.gripper_close if self.holds(evidence) else config.gripper_open
+            out[config.gripper_index] = grip
+        return np.clip(out, self._low, self._high)
+
+    def _delta(self, place: Numbers) -> FloatArray:
+        while self._path and _distance(self._path[0], place) < self._config.tolerance_m:
+            self._path.pop(0)
+        if not self._path:
+            return np.zeros(3)
+        want = np.array(self._path[0]) - place
+        # One factor for all three keeps the direction inside the action space.
+        limit = np.where(want > 0.0, self._high[:3], self._low[:3])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factors = np.where(want != 0.0, limit / want, 1.0)
+        scaled: FloatArray = want * max(0.0, min(1.0, float(factors.min())))
+        return scaled
+
+
+def _distance(a: Numbers, b: Numbers) -> float:
+    return float(sum([(x - y) ** 2 for x, y in zip(a, b, strict=True)]) ** 0.5)
