@@ -24,7 +24,7 @@ esac
 venv=${VLAWATCH_VENV:-.venv}
 python=${VLAWATCH_PYTHON:-python3}
 torch_spec=${VLAWATCH_TORCH_SPEC:-torch==2.13.0}
-mesa_major=25 # as MIN_SOFTWARE_MAJOR in monitor/vulkan.py, which says why
+mesa_major=25 # as MIN_SOFTWARE_MAJOR in monitor/doctor/vulkan.py, which says why
 
 say() { printf 'set-up: %s\n' "$*" >&2; }
 die() { printf 'set-up failed: %s\n' "$*" >&2; exit 3; }
@@ -107,7 +107,7 @@ LIST
   [ "${#missing[@]}" -eq 0 ] || apt_install "${missing[@]}"
 }
 
-has_vulkan() { "$python" -I monitor/vulkan.py >/dev/null 2>&1; }
+has_vulkan() { "$python" -I monitor/doctor/vulkan.py >/dev/null 2>&1; }
 
 # mesa_suite: the enabled suite that offers a new enough Mesa, "" for the machine's own choice;
 # fails when there is none.
@@ -155,7 +155,7 @@ install_vulkan() {
     suite=$(mesa_suite) || die "Debian's backports offer no Mesa $mesa_major or newer"
   fi
   apt_install ${suite:+-t "$suite"} mesa-vulkan-drivers
-  has_vulkan || die "Vulkan still finds no usable device: $("$python" -I monitor/vulkan.py || true)"
+  has_vulkan || die "Vulkan still finds no usable device: $("$python" -I monitor/doctor/vulkan.py || true)"
 }
 
 # ---- Python --------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """What Vulkan offers on this machine, asked through its C interface; standard library only.
 
 ``scripts/setup.sh`` runs this file with the system's own Python, before anything is installed, and
-``monitor.doctor`` runs it in a second process, because a broken driver may end the process that
-asks. It prints one device a line, the best first, and exits 0 if one of them can render for us.
+the doctor runs it in a second process, because a broken driver may end the process that
+asks. It prints one device a line, the best last, and exits 0 if one of them can render for us.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class _Properties2(ctypes.Structure):
 
 
 def list_devices() -> list[Device]:
-    """Every Vulkan device, usable and non-software ones first.
+    """Every Vulkan device, usable and non-software ones last.
 
     Raises:
         OSError: the loader library is absent, or there is no driver at all.
@@ -126,7 +126,7 @@ def list_devices() -> list[Device]:
         raise OSError(message)
     found = [_describe(vulkan, handle) for handle in handles[: count.value]]
     vulkan.vkDestroyInstance(instance, None)
-    return sorted(found, key=lambda device: (not device.usable, device.kind == "software"))
+    return sorted(found, key=lambda device: (device.usable, device.kind != "software"))
 
 
 def _describe(vulkan: ctypes.CDLL, handle: int | None) -> Device:
