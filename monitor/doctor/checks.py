@@ -136,13 +136,14 @@ def _torch(facts: Facts) -> Check:
 
 def _owners(facts: Facts) -> Check:
     """Another wheel that ships ``envs`` overwrites ours without a word; pip does not notice."""
-    shared = {name: tuple(facts.owners.get(name, ())) for name in PACKAGES}
-    strangers = sorted({owner for owners in shared.values() for owner in owners} - {DISTRIBUTION})
-    if strangers:
-        doubled = "; ".join(
-            f"{name}: {', '.join(who)}" for name, who in shared.items() if len(who) > 1
+    shared = {name: sorted({*facts.owners.get(name, ()), DISTRIBUTION}) for name in PACKAGES}
+    doubled = {name: owners for name, owners in shared.items() if len(owners) > 1}
+    if doubled:
+        strangers = sorted(
+            {owner for owners in doubled.values() for owner in owners} - {DISTRIBUTION}
         )
-        found = f"packages with two owners: {doubled or ', '.join(strangers)}"
+        listed = "; ".join(f"{name} of {' and '.join(owners)}" for name, owners in doubled.items())
+        found = f"packages with two owners: {listed}"
         fix = f"{facts.pip} uninstall -y {' '.join(strangers)} && {facts.install()}"
         return Check(name="owners", status="missing", found=found, fix=fix)
     return Check(name="owners", status="ok", found=f"{', '.join(PACKAGES)} are ours alone")
