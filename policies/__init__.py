@@ -1,0 +1,1 @@
+"""Policies: from a picture and an instruction to an action."""

@@ -1,0 +1,1 @@
+"""Learning `openvla-mini` from demonstrations in simulation."""

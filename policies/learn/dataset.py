@@ -1,0 +1,159 @@
+"""Demonstrations in memory: frames with both labels, cut into batches of tokens.
+
+Every frame serves two instructions: the one of its episode and the one that names the other object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Batch", "Demonstrations", "action_statistics", "soft_targets"]
+
+HELD_OUT_EVERY: Final = 40
+"""One episode in so many is kept for validation."""
+MIN_ROTATION_RANGE_RAD: Final = 0.1
+SHIFT_PX: Final = 3
+TABLE_M: Final = 0.7
+"""An object farther from the robot's base than this has left the table; such frames are dropped."""
+VIEW: Final = 1.05
+
+FloatArray = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Batch:
+    """Samples of one training step.
+
+    Attributes:
+        image: shape ``(B, S, S, 3)`` uint8.
+        action: in the environment's units, ``(B, 7)``.
+        prompt: row of the table of instructions, ``(B,)``.
+        keypoints: of tool, named object, other object, target in [-1, 1], ``(B, 4, 2)``.
+        positions: of the same, metres, ``(B, 4, 3)``.
+    """
+
+    image: NDArray[np.uint8]
+    action: FloatArray
+    prompt: NDArray[np.int64]
+    keypoints: FloatArray
+    positions: FloatArray
+
+
+class Demonstrations:
+    """Shards of :mod:`policies.learn.collect`, all in memory."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        words = [columns["instruction"], columns["instruction_other"]]
+        self.instructions: list[str] = np.unique(np.concatenate(words)).tolist()
+        self.prompt = np.stack([np.searchsorted(self.instructions, w) for w in words], axis=1)
+        self.image = columns["image"]
+        self.action = np.stack([columns["action"], columns["action_other"]], axis=1)
+        self.keypoints = columns["keypoints"]
+        self.positions = columns["positions"]
+        on_table = (np.abs(self.positions) < TABLE_M).all(axis=(1, 2))
+        in_view = (np.abs(self.keypoints[:, 1:3]) < VIEW).all(axis=2)
+        self.other_usable = in_view[:, 1]
+        usable = on_table & in_view[:, 0]
+        held_out = columns["episode"] % HELD_OUT_EVERY == 0
+        self.train = np.flatnonzero(usable & ~held_out)
+        self.validation = np.flatnonzero(usable & held_out)
+        if not len(self.validation):
+            self.validation = self.train
+
+    def __len__(self) -> int:
+        return len(self.image)
+
+    @classmethod
+    def load(cls, files: Iterable[Path]) -> Demonstrations:
+        """Read shards.
+
+        Raises:
+            FileNotFoundError: if there is none.
+        """
+        shards = []
+        for path in files:
+            with np.load(path, allow_pickle=False) as shard:
+                shards.append({key: shard[key] for key in shard.files if key != "allow_pickle"})
+        if not shards:
+            msg = "no demonstrations; record some with python -m policies.learn.collect"
+            raise FileNotFoundError(msg)
+        keys = list(shards[0])
+        return cls({key: np.concatenate([s.pop(key) for s in shards]) for key in keys})
+
+    def batch(self, rows: NDArray[np.int64], rng: np.random.Generator, *, augment: bool) -> Batch:
+        """Samples of the given frames, each for one of its two instructions by chance."""
+        other = rng.integers(0, 2, len(rows)) * self.other_usable[rows]
+        image, keypoints = self.image[rows], self.keypoints[rows]
+        positions = self.positions[rows]
+        order = np.where(other[:, None] == 1, [[0, 2, 1, 3]], [[0, 1, 2, 3]])[..., None]
+        keypoints = np.take_along_axis(keypoints, order, axis=1)
+        if augment:
+            image, moved = shifted(image, rng)
+            keypoints = keypoints + moved[:, None, :]
+        return Batch(
+            image=image,
+            action=self.action[rows, other],
+            prompt=self.prompt[rows, other],
+            keypoints=keypoints,
+            positions=np.take_along_axis(positions, order, axis=1),
+        )
+
+
+def shifted(
+    image: NDArray[np.uint8], rng: np.random.Generator
+) -> tuple[NDArray[np.uint8], FloatArray]:
+    """Move every picture by a few pixels; returns also the motion in units of [-1, 1]."""
+    side = image.shape[1]
+    edge = ((0, 0), (SHIFT_PX, SHIFT_PX), (SHIFT_PX, SHIFT_PX), (0, 0))
+    padded = np.pad(image, edge, mode="edge")
+    # Mostly small: a triangular draw.
+    offsets = (rng.integers(0, SHIFT_PX + 1, (2, len(image), 2))).sum(axis=0)
+    out = np.empty_like(image)
+    for i, (dy, dx) in enumerate(offsets):
+        out[i] = padded[i, dy : dy + side, dx : dx + side]
+    moved = (SHIFT_PX - offsets[:, ::-1]) * (2.0 / side)
+    return out, moved.astype(np.float32)
+
+
+def action_statistics(action: FloatArray) -> dict[str, Any]:
+    """Statistics in the format of ``norm_stats[...]["action"]`` for actions ``(n, 7)``.
+
+    The gripper passes unscaled; a rotation that hardly varies is not blown up to the full range.
+    """
+    flat = action.reshape(-1, action.shape[-1]).astype(np.float64)
+    q01, q99 = np.quantile(flat, 0.01, axis=0), np.quantile(flat, 0.99, axis=0)
+    middle, half = (q01 + q99) / 2.0, (q99 - q01) / 2.0
+    half[3:6] = np.maximum(half[3:6], MIN_ROTATION_RANGE_RAD / 2.0)
+    return {
+        "q01": (middle - half).tolist(),
+        "q99": (middle + half).tolist(),
+        "mask": [True] * 6 + [False],
+        "mean": flat.mean(axis=0).tolist(),
+        "std": flat.std(axis=0).tolist(),
+        "min": flat.min(axis=0).tolist(),
+        "max": flat.max(axis=0).tolist(),
+    }
+
+
+def soft_targets(normalized: FloatArray, sigma_bins: float, n_bins: int = 256) -> FloatArray:
+    """Target distribution over action ids, lowest id first, shape ``(..., n_bins)``.
+
+    A Gaussian around the exact action, so that a near bin is a small error. Ids fall while actions
+    rise, and the lowest id is an edge without a bin.
+
+    >>> soft_targets(np.array([0.0]), 1.0).argmax(axis=-1).tolist()
+    [128]
+    """
+    center = (np.asarray(normalized)[..., None] + 1.0) / 2.0 * (n_bins - 1) - 0.5
+    bins = n_bins - 1 - np.arange(n_bins)
+    z = (bins - np.clip(center, 0.0, n_bins - 2)) / sigma_bins
+    weight = np.exp(-0.5 * z**2)
+    weight[..., 0] = 0.0
+    out: FloatArray = (weight / weight.sum(axis=-1, keepdims=True)).astype(np.float32)
+    return out

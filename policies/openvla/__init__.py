@@ -1,0 +1,1 @@
+"""OpenVLA on transformers' own classes: the 7B checkpoint and the small model of this project."""

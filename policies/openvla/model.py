@@ -1,0 +1,146 @@
+"""OpenVLA: vision towers, a projector and a causal language model that emits action tokens.
+
+One class for every size. The modules carry the names of the published checkpoints (Kim et al.
+2024); the towers and the language model are those of transformers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from policies.openvla.config import OpenVLAConfig
+from policies.openvla.grounded import GroundedConvTower, VisualTokens
+
+if TYPE_CHECKING:
+    from transformers import DynamicCache
+
+__all__ = ["ActionTokens", "OpenVLA", "Projector"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ActionTokens:
+    """Decoded action tokens of a batch.
+
+    Attributes:
+        ids: shape ``(B, n)``.
+        logits: raw, over the whole vocabulary, ``(B, n, V)``.
+        hidden: last hidden state of the token before the first action token, ``(B, width)``.
+    """
+
+    ids: Tensor
+    logits: Tensor
+    hidden: Tensor
+
+
+class Projector(nn.Module):
+    """From visual channels to the width of the language model: three layers if fused, else two."""
+
+    def __init__(self, visual: int, width: int, *, fused: bool) -> None:
+        super().__init__()
+        inner = 4 * visual if fused else width
+        self.fc1 = nn.Linear(visual, inner)
+        self.fc2 = nn.Linear(inner, width)
+        self.fc3 = nn.Linear(width, width) if fused else None
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Project ``(B, n, visual)`` to ``(B, n, width)``."""
+        x: Tensor = self.fc2(nn.functional.gelu(self.fc1(features)))
+        return x if self.fc3 is None else self.fc3(nn.functional.gelu(x))
+
+
+class OpenVLA(nn.Module):
+    """Picture and prompt in, action tokens out."""
+
+    vision_backbone: nn.Module
+
+    def __init__(self, config: OpenVLAConfig) -> None:
+        super().__init__()
+        self.config = config
+        width = config.llm.hidden_size
+        if config.grounded_conv is not None:
+            self.vision_backbone = GroundedConvTower(config.grounded_conv, width)
+        else:
+            from policies.openvla.towers import VisionTowers
+
+            self.vision_backbone = VisionTowers(config.towers)
+        self.projector = Projector(config.visual_width, width, fused=config.fused)
+        self.language_model = LlamaForCausalLM(
+            LlamaConfig(**asdict(config.llm), tie_word_embeddings=False, use_cache=False)
+        )
+
+    def init_fan_in(self) -> None:
+        """Draw all weights anew by fan-in: at small widths the usual 0.02 does not learn."""
+        for module in self.language_model.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                module.reset_parameters()
+        with torch.no_grad():
+            self.language_model.lm_head.weight.mul_(0.5)
+
+    def fill_buffers(self) -> None:
+        """Compute what no checkpoint holds, after the weights were put into a model on meta."""
+        if isinstance(self.vision_backbone, GroundedConvTower):
+            self.vision_backbone.fill_buffers()
+        rotary = self.language_model.model.rotary_emb
+        fresh = type(rotary)(config=self.language_model.config)
+        self.language_model.model.rotary_emb = fresh
+
+    def see(self, input_ids: Tensor, pixel_values: Tensor, mask: Tensor | None) -> VisualTokens:
+        """Visual tokens of pictures ``(B, C, S, S)``; only the small tower reads the words."""
+        if isinstance(self.vision_backbone, GroundedConvTower):
+            text = self.language_model.get_input_embeddings()(input_ids)
+            return self.vision_backbone(pixel_values, text, mask)  # type: ignore[no-any-return]
+        return VisualTokens(tokens=self.vision_backbone(pixel_values))
+
+    def embed(self, input_ids: Tensor, visual: VisualTokens) -> Tensor:
+        """Input embeddings: BOS, the picture, the rest of the text."""
+        text = self.language_model.get_input_embeddings()(input_ids)
+        picture = self.projector(visual.tokens.to(text.dtype))
+        return torch.cat([text[:, :1], picture, text[:, 1:]], dim=1)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        pixel_values: Tensor,
+        action_ids: Tensor,
+        mask: Tensor | None = None,
+    ) -> tuple[Tensor, VisualTokens]:
+        """Teacher-forced logits, for training.
+
+        Args:
+            input_ids: prompt, right-padded, shape ``(B, n)``.
+            pixel_values: shape ``(B, C, S, S)``.
+            action_ids: the true action tokens, shape ``(B, k)``.
+            mask: 1 where a prompt token is real, shape ``(B, n)``; None if all are.
+
+        Returns:
+            Logits ``(B, k, V)`` that predict ``action_ids``, and what the tower saw.
+        """
+        visual = self.see(input_ids, pixel_values, mask)
+        prefix = self.embed(input_ids, visual)
+        steps = action_ids.shape[1]
+        before = self.language_model.get_input_embeddings()(action_ids[:, :-1])
+        inputs = torch.cat([prefix, before], dim=1)
+        extra: dict[str, Any] = {}
+        if mask is not None:
+            ones = mask.new_ones
+            whole = torch.cat(
+                [
+                    mask[:, :1],
+                    ones(len(mask), visual.tokens.shape[1]),
+                    mask[:, 1:],
+                    ones(len(mask), steps - 1),
+                ],
+                dim=1,
+            )
+            extra = {
+                "attention_mask": whole,
+                "position_ids": (whole.cumsum(dim=1) - 1).clamp(min=0),
+            }
+        hidden = self.language_model.model(inputs_embeds=inputs, use_cache=False, **extra)
+        last = hidden.last_hidden_state[:, -steps:]
+        return self.language_model.lm_head(last), visual
