@@ -7,29 +7,26 @@ One class for every size. The modules carry the names of the published checkpoin
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
 
 from policies.openvla.config import OpenVLAConfig
 from policies.openvla.grounded import GroundedConvTower, VisualTokens
-
-if TYPE_CHECKING:
-    from transformers import DynamicCache
 
 __all__ = ["ActionTokens", "OpenVLA", "Projector"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ActionTokens:
-    """Decoded action tokens of a batch.
+    """Action tokens of one picture: row 0 greedy, further rows sampled.
 
     Attributes:
-        ids: shape ``(B, n)``.
-        logits: raw, over the whole vocabulary, ``(B, n, V)``.
-        hidden: last hidden state of the token before the first action token, ``(B, width)``.
+        ids: shape ``(1 + K, n)``.
+        logits: of the greedy row, raw, over the whole vocabulary, ``(n, V)``.
+        hidden: last hidden state where the first action token is predicted, ``(width,)``.
     """
 
     ids: Tensor
@@ -144,3 +141,49 @@ class OpenVLA(nn.Module):
         hidden = self.language_model.model(inputs_embeds=inputs, use_cache=False, **extra)
         last = hidden.last_hidden_state[:, -steps:]
         return self.language_model.lm_head(last), visual
+
+    @torch.inference_mode()
+    def decode(
+        self,
+        input_ids: Tensor,
+        pixel_values: Tensor,
+        *,
+        tokens: int,
+        samples: int = 0,
+        temperature: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> ActionTokens:
+        """Decode action tokens greedily, and more of them by sampling after the same prefix.
+
+        Args:
+            input_ids: shape ``(1, n)``.
+            pixel_values: shape ``(1, C, S, S)``.
+            tokens: how many.
+            samples: rows to sample beside the greedy one, all in one batch.
+            temperature: of the sampling, which is among the action ids only.
+            generator: its source of chance.
+        """
+        llm = self.language_model
+        low, high = self.config.action_token_range
+        cache = DynamicCache(config=llm.config)
+        inputs = self.embed(input_ids, self.see(input_ids, pixel_values, None))
+        hidden = llm.model(inputs_embeds=inputs, cache=cache, use_cache=True).last_hidden_state
+        first = hidden[0, -1]
+        last = hidden[:, -1].repeat(1 + samples, 1)
+        if samples:
+            cache.batch_repeat_interleave(1 + samples)
+        ids, logits = [], []
+        for step in range(tokens):
+            row = llm.lm_head(last)
+            logits.append(row[0])
+            chosen = row[:1].argmax(dim=-1)
+            if samples:
+                heat = torch.softmax(row[1:, low:high].float() / temperature, dim=-1)
+                drawn = torch.multinomial(heat, 1, generator=generator)[:, 0] + low
+                chosen = torch.cat([chosen, drawn])
+            ids.append(chosen)
+            if step + 1 < tokens:
+                embedded = llm.get_input_embeddings()(chosen)[:, None]
+                out = llm.model(inputs_embeds=embedded, cache=cache, use_cache=True)
+                last = out.last_hidden_state[:, -1]
+        return ActionTokens(ids=torch.stack(ids, dim=1), logits=torch.stack(logits), hidden=first)

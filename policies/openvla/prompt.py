@@ -21,7 +21,7 @@ class MissingTokenizerError(MonitorError, FileNotFoundError):
 
 
 def build_prompt(instruction: str) -> str:
-    """The text that the model was trained on.
+    r"""The text that the model was trained on.
 
     >>> build_prompt("Put the carrot on the plate")
     'In: What action should the robot take to put the carrot on the plate?\\nOut:'

@@ -1,0 +1,146 @@
+"""The OpenVLA policy: picture and instruction to seven tokens to an action."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final, final
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from monitor.errors import ConfigError, unknown_name
+from policies.base import FloatArray, Observation, PolicyOutput
+from policies.openvla.checkpoint import load_model
+from policies.openvla.processor import ImageProcessor
+from policies.openvla.prompt import load_tokenizer, prompt_ids
+from policies.openvla.tokens import decode_ids, statistics_for
+
+__all__ = ["MINI_CHECKPOINT", "OpenVLAPolicy", "openvla_mini"]
+
+MINI_CHECKPOINT: Final = Path(__file__).parents[1] / "openvla_mini"
+"""The small model that comes with the package."""
+
+_DTYPES: Final = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+
+
+@final
+class OpenVLAPolicy:
+    """OpenVLA from a checkpoint folder, any size.
+
+    Args:
+        checkpoint: folder with config.json, safetensors and, for :meth:`act`, tokenizer.json.
+        unnorm_key: data set whose statistics scale the actions; needed if there are several.
+        device: of torch.
+        dtype: ``float32``, ``bfloat16`` or ``float16``.
+        samples: further actions to sample at each step.
+        temperature: of that sampling.
+        seed: of that sampling, drawn anew at each reset.
+        center_crop: for checkpoints fine-tuned with random crops.
+        name: as in the registry.
+    """
+
+    def __init__(
+        self,
+        checkpoint: str | Path,
+        *,
+        unnorm_key: str | None = None,
+        device: str = "cpu",
+        dtype: str = "float32",
+        samples: int = 0,
+        temperature: float = 1.0,
+        seed: int = 0,
+        center_crop: bool = False,
+        name: str = "openvla",
+    ) -> None:
+        if dtype not in _DTYPES:
+            raise ConfigError(unknown_name("dtype", dtype, _DTYPES))
+        self.name = name
+        self.checkpoint = Path(checkpoint)
+        self.model = load_model(self.checkpoint, _DTYPES[dtype]).to(device)
+        self.config = self.model.config
+        self.statistics = statistics_for(self.config.norm_stats, unnorm_key)
+        self._processor = ImageProcessor.from_folder(
+            self.checkpoint, self.config, center_crop=center_crop
+        )
+        self._samples, self._temperature, self._seed = samples, temperature, seed
+        self._generator = torch.Generator(device).manual_seed(seed)
+        self._tokenizer: Any = None
+        self._prompt: tuple[str, list[int]] | None = None
+        self.signals = frozenset({"token_logits", "token_ids", "hidden", "normalized_action"})
+        if samples:
+            self.signals |= {"samples"}
+
+    def reset(self, instruction: str) -> None:
+        """Begin an episode; sampling starts from the seed again."""
+        self._generator.manual_seed(self._seed)
+
+    def act(self, observation: Observation) -> PolicyOutput:
+        """Say what to do now.
+
+        Raises:
+            MissingTokenizerError: if the checkpoint has no tokenizer.
+        """
+        ids = self._ids(observation.instruction)
+        pixels = self._processor(observation.image)
+        return self.infer(input_ids=[ids], pixel_values=pixels)
+
+    def infer(self, *, input_ids: ArrayLike, pixel_values: ArrayLike) -> PolicyOutput:
+        """The same below tokenizer and image processor.
+
+        Args:
+            input_ids: shape ``(1, n)``, beginning with BOS.
+            pixel_values: shape ``(1, C, S, S)``.
+        """
+        weight = self.model.projector.fc1.weight
+        ids = torch.as_tensor(np.asarray(input_ids), dtype=torch.long, device=weight.device)
+        pixels = torch.as_tensor(np.asarray(pixel_values)).to(weight.device, weight.dtype)
+        space = self.config.space_token_id
+        if space is not None and int(ids[0, -1]) != space:
+            # In training the tokenizer left a lone space piece between "Out:" and the actions.
+            ids = torch.cat([ids, ids.new_tensor([[space]])], dim=1)
+        out = self.model.decode(
+            ids,
+            pixels,
+            tokens=len(self.statistics.q01),
+            samples=self._samples,
+            temperature=self._temperature,
+            generator=self._generator,
+        )
+        every = out.ids.cpu().numpy()
+        normalized = self.decode(every)
+        actions = self.statistics.unnormalize(normalized)
+        return PolicyOutput(
+            action=actions[0],
+            normalized_action=normalized[0],
+            token_ids=every[0],
+            token_logits=out.logits.float().cpu().numpy(),
+            action_token_range=self.config.action_token_range,
+            samples=actions[1:] if self._samples else None,
+            hidden=out.hidden.float().cpu().numpy(),
+        )
+
+    def preprocess(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Pixels for :meth:`infer` of an RGB picture ``(H, W, 3)`` uint8."""
+        return self._processor(image)
+
+    def decode(self, token_ids: ArrayLike) -> FloatArray:
+        """Normalised actions of action tokens, same shape."""
+        return decode_ids(token_ids, self.config.token_base, self.config.n_action_bins)
+
+    def _ids(self, instruction: str) -> list[int]:
+        if self._prompt is None or self._prompt[0] != instruction:
+            if self._tokenizer is None:
+                self._tokenizer = load_tokenizer(self.checkpoint)
+            self._prompt = (instruction, prompt_ids(self._tokenizer, instruction))
+        return self._prompt[1]
+
+
+def openvla_mini(checkpoint: str | Path | None = None, **kwargs: Any) -> OpenVLAPolicy:
+    """The small model of this project; by default the weights that come with the package."""
+    folder = MINI_CHECKPOINT if checkpoint is None else checkpoint
+    return OpenVLAPolicy(folder, name="openvla-mini", **kwargs)

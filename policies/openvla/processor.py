@@ -1,0 +1,119 @@
+"""Pictures for the vision towers, by Pillow and NumPy alone, equal to upstream's bit for bit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from monitor.errors import ConfigError
+from policies.openvla.config import OpenVLAConfig
+
+__all__ = ["ImageProcessor"]
+
+IMAGENET: Final = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+HALF: Final = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+CROP_AREA: Final = 0.9
+"""Share of the picture that checkpoints fine-tuned with random crops want at test time."""
+_RESAMPLE: Final = {
+    "bicubic": Image.Resampling.BICUBIC,
+    "bilinear": Image.Resampling.BILINEAR,
+    "lanczos": Image.Resampling.LANCZOS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageProcessor:
+    """Resize, scale to [0, 1], normalise once per tower, stack on channels.
+
+    Attributes:
+        sizes: side of each tower's input, pixels.
+        means: per tower and channel.
+        stds: per tower and channel.
+        interpolations: per tower.
+        center_crop: first cut to the middle 90% of the area.
+    """
+
+    sizes: tuple[int, ...]
+    means: tuple[tuple[float, ...], ...]
+    stds: tuple[tuple[float, ...], ...]
+    interpolations: tuple[str, ...]
+    center_crop: bool = False
+
+    @classmethod
+    def from_folder(
+        cls, folder: Path, config: OpenVLAConfig, *, center_crop: bool = False
+    ) -> ImageProcessor:
+        """Read ``preprocessor_config.json``; without it, what the towers were trained with."""
+        path = folder / "preprocessor_config.json"
+        if path.is_file():
+            data = json.loads(path.read_text(encoding="utf-8"))
+            return cls.from_json(data, center_crop=center_crop)
+        families = [tower.family for tower in config.towers] or ["grounded-conv"]
+        norms = [IMAGENET if family == "dino" else HALF for family in families]
+        return cls(
+            sizes=tuple(config.image_size for _ in families),
+            means=tuple(mean for mean, _ in norms),
+            stds=tuple(std for _, std in norms),
+            interpolations=tuple("bicubic" for _ in families),
+            center_crop=center_crop,
+        )
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any], *, center_crop: bool = False) -> ImageProcessor:
+        """Read a parsed ``preprocessor_config.json``."""
+        strategy = data.get("image_resize_strategy", "resize-naive")
+        if strategy != "resize-naive":
+            msg = f"image_resize_strategy is {strategy!r}; only 'resize-naive' is supported"
+            raise ConfigError(msg)
+        return cls(
+            sizes=tuple(int(size[-1]) for size in data["input_sizes"]),
+            means=tuple(tuple(row) for row in data["means"]),
+            stds=tuple(tuple(row) for row in data["stds"]),
+            interpolations=tuple(data["interpolations"]),
+            center_crop=center_crop,
+        )
+
+    def __call__(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Pixels of one picture.
+
+        Args:
+            image: RGB, shape ``(H, W, 3)`` uint8.
+
+        Returns:
+            Shape ``(1, 3 * towers, S, S)`` float32.
+
+        Raises:
+            ValueError: if the picture is anything else.
+        """
+        array = np.asarray(image)
+        if array.ndim != 3 or array.shape[2] != 3 or array.dtype != np.uint8:
+            msg = f"image must be (H, W, 3) uint8 RGB, got shape {array.shape} {array.dtype}"
+            raise ValueError(msg)
+        picture = Image.fromarray(array)
+        if self.center_crop:
+            picture = _middle(picture)
+        towers = zip(self.sizes, self.means, self.stds, self.interpolations, strict=True)
+        stack = [
+            (_resized(picture, size, how) - np.float32(mean)) / np.float32(std)
+            for size, mean, std, how in towers
+        ]
+        return np.ascontiguousarray(np.concatenate(stack, axis=-1).transpose(2, 0, 1)[None])
+
+
+def _resized(picture: Image.Image, size: int, how: str) -> NDArray[np.float32]:
+    resized = picture.resize((size, size), resample=_RESAMPLE[how])
+    return np.asarray(resized, dtype=np.float32) / np.float32(255.0)
+
+
+def _middle(picture: Image.Image) -> Image.Image:
+    width, height = picture.size
+    side = CROP_AREA**0.5
+    left, top = width * (1.0 - side) / 2.0, height * (1.0 - side) / 2.0
+    box = (left, top, left + width * side, top + height * side)
+    return picture.resize(picture.size, resample=Image.Resampling.BILINEAR, box=box)

@@ -1,0 +1,99 @@
+"""Names of policies and how to load them; nothing heavy is imported until one is loaded."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, Final, cast
+
+from monitor.errors import ConfigError, MissingExtraError, unknown_name
+from policies.base import Policy
+
+__all__ = ["POLICIES", "PolicySpec", "list_policies", "load_policy"]
+
+ENTRY_POINT_GROUP: Final = "vlawatch.policies"
+_OURS: Final = ("envs", "monitor", "policies")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySpec:
+    """How a policy is loaded.
+
+    Attributes:
+        target: ``module:Class``.
+        summary: one line for ``vlawatch policies``.
+        extra: the extra that brings what it needs, or None.
+    """
+
+    target: str
+    summary: str
+    extra: str | None = None
+
+
+POLICIES: Final[dict[str, PolicySpec]] = {
+    "openvla": PolicySpec(
+        target="policies.openvla.policy:OpenVLAPolicy",
+        summary="OpenVLA from a checkpoint folder (checkpoint=DIR)",
+        extra="vla",
+    ),
+    "openvla-mini": PolicySpec(
+        target="policies.openvla.policy:openvla_mini",
+        summary="OpenVLA's architecture with 0.9 M parameters, trained for widowx-put-on",
+        extra="vla",
+    ),
+    "expert": PolicySpec(
+        target="policies.expert:ExpertPolicy",
+        summary="scripted expert on the simulator's state (privileged)",
+        extra="sim",
+    ),
+    "random": PolicySpec(target="policies.simple:RandomPolicy", summary="uniform random actions"),
+    "hold": PolicySpec(target="policies.simple:HoldPolicy", summary="stands still, gripper open"),
+}
+
+
+def list_policies() -> dict[str, PolicySpec]:
+    """Every known policy: ours and those that other packages register.
+
+    Another package adds one through the entry-point group ``vlawatch.policies``.
+    """
+    known = dict(POLICIES)
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        summary = f"from {point.dist.name}" if point.dist else "from another package"
+        known.setdefault(point.name, PolicySpec(target=point.value, summary=summary))
+    return known
+
+
+def load_policy(name: str, **kwargs: Any) -> Policy:
+    """Load a policy by name.
+
+    Args:
+        name: one of :func:`list_policies`.
+        **kwargs: passed to the policy, for example ``checkpoint=`` of ``openvla``.
+
+    Returns:
+        The policy, ready for ``reset``.
+
+    Raises:
+        ConfigError: if no policy has this name or it does not take these arguments.
+        MissingExtraError: if what it needs is not installed; the text names the pip command.
+    """
+    known = list_policies()
+    if name not in known:
+        raise ConfigError(unknown_name("policy", name, known))
+    spec = known[name]
+    module, _, attribute = spec.target.partition(":")
+    try:
+        factory = getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if spec.extra is None or (error.name or "").partition(".")[0] in _OURS:
+            raise
+        msg = f"policy {name!r} needs {error.name}: pip install 'vlawatch[{spec.extra}]'"
+        raise MissingExtraError(msg) from error
+    try:
+        return cast("Policy", factory(**kwargs))
+    except TypeError as error:
+        if "argument" not in str(error):
+            raise
+        msg = f"policy {name!r}: {error}"
+        raise ConfigError(msg) from error
