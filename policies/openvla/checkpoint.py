@@ -13,6 +13,7 @@ from torch import Tensor
 
 from monitor.errors import MonitorError
 from policies.openvla.config import OpenVLAConfig
+from policies.openvla.keys import to_native
 from policies.openvla.model import OpenVLA
 
 __all__ = ["CheckpointError", "load_model", "read_tensors", "save_model"]
@@ -55,8 +56,6 @@ def load_model(folder: Path, dtype: torch.dtype = torch.float32) -> OpenVLA:
     with torch.device("meta"):
         model = OpenVLA(config)
     if config.grounded_conv is None:
-        from policies.openvla.keys import to_native
-
         tensors = to_native(tensors, config)
     wanted = model.state_dict()
     _check(wanted, tensors)

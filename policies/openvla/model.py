@@ -15,6 +15,7 @@ from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
 
 from policies.openvla.config import OpenVLAConfig
 from policies.openvla.grounded import GroundedConvTower, VisualTokens
+from policies.openvla.towers import VisionTowers
 
 __all__ = ["ActionTokens", "OpenVLA", "Projector"]
 
@@ -53,7 +54,7 @@ class Projector(nn.Module):
 class OpenVLA(nn.Module):
     """Picture and prompt in, action tokens out."""
 
-    vision_backbone: nn.Module
+    vision_backbone: GroundedConvTower | VisionTowers
 
     def __init__(self, config: OpenVLAConfig) -> None:
         super().__init__()
@@ -62,8 +63,6 @@ class OpenVLA(nn.Module):
         if config.grounded_conv is not None:
             self.vision_backbone = GroundedConvTower(config.grounded_conv, width)
         else:
-            from policies.openvla.towers import VisionTowers
-
             self.vision_backbone = VisionTowers(config.towers)
         self.projector = Projector(config.visual_width, width, fused=config.fused)
         self.language_model = LlamaForCausalLM(
@@ -80,8 +79,7 @@ class OpenVLA(nn.Module):
 
     def fill_buffers(self) -> None:
         """Compute what no checkpoint holds, after the weights were put into a model on meta."""
-        if isinstance(self.vision_backbone, GroundedConvTower):
-            self.vision_backbone.fill_buffers()
+        self.vision_backbone.fill_buffers()
         rotary = self.language_model.model.rotary_emb
         fresh = type(rotary)(config=self.language_model.config)
         self.language_model.model.rotary_emb = fresh
