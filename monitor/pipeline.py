@@ -14,10 +14,10 @@ from monitor.belief.kalman import KalmanModel, log_det
 from monitor.calibration import Calibration
 from monitor.config import MonitorConfig
 from monitor.controller import Controller, ControllerState, Demand, Limits
-from monitor.errors import DimensionError
+from monitor.errors import ConfigError, DimensionError, unknown_name
 from monitor.faults import Scene, Setting, build_detectors, responses
 from monitor.faults.rules import RuleCount
-from monitor.metrics.catalogue import BLANK
+from monitor.metrics.catalogue import BLANK, CATALOGUE
 from monitor.metrics.evidence import Extractor
 from monitor.metrics.motion import Motion
 from monitor.metrics.progress import Progress
@@ -67,6 +67,7 @@ class Monitor:
             ConfigError: the configuration names something unknown.
         """
         config = MonitorConfig() if config is None else config
+        _check_names(config)
         low, high = _bounds(action_low, action_high)
         self.config: Final = config
         self.calibration: Final = calibration
@@ -97,7 +98,7 @@ class Monitor:
         self._score = Score(
             config.score, metrics.window, None if calibration is None else calibration.signals
         )
-        self._gone = frozenset(
+        self._moved = frozenset(
             name
             for name in config.score.signals
             if name in WINDOWED or name.startswith(("A-", "TCP-"))
@@ -239,7 +240,7 @@ class Monitor:
             if state.age == 1:
                 retreat.begin(evidence)
             elif state.age == config.recovery.steps + 1:
-                self._start_afresh()
+                self._score.forget(self._moved)
             return retreat.action(evidence, moving)
         retreat.note_action(evidence.action)
         calm = score is None or score < self.tau_recover - config.controller.hysteresis
@@ -252,13 +253,6 @@ class Monitor:
         if any(one.code == "ACTION_RANGE" for one in faults):
             np.clip(action, self._low, self._high, out=action)
         return action
-
-    def _start_afresh(self) -> None:
-        """After a retreat the windows speak of a place where the arm no longer is."""
-        self._motion.hole()
-        self._progress.hole()
-        self._filter.reset()
-        self._score.forget(self._gone)
 
     def _alerts(
         self,
@@ -285,6 +279,16 @@ def _stronger(demand: Demand, response: str) -> Demand:
     if response == "halt" or demand == "halt":
         return "halt"
     return "recover" if response == "recover" or demand == "recover" else "none"
+
+
+def _check_names(config: MonitorConfig) -> None:
+    """Refuse ids that no metric has; plugins may bring more, so they are not checked then."""
+    if config.metrics.plugins:
+        return
+    terms = [term.metric for rule in config.rules for term in rule.of if term.metric]
+    for name in (*config.score.signals, *config.metrics.peaks, *terms):
+        if name not in CATALOGUE:
+            raise ConfigError(unknown_name("metric", name, CATALOGUE))
 
 
 def _bounds(action_low: ArrayLike, action_high: ArrayLike) -> tuple[FloatArray, FloatArray]:

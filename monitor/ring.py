@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
@@ -39,7 +40,7 @@ class Ring:
         """Whether the window holds ``capacity`` rows."""
         return self._count == self._capacity
 
-    def push(self, row: FloatArray | float) -> None:
+    def push(self, row: FloatArray | Sequence[float] | float) -> None:
         """Copy ``row``, shape ``(width,)``, in; the oldest row falls out when full."""
         at = self._at
         self._buffer[at] = row

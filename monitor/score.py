@@ -118,18 +118,23 @@ class Score:
             name: deque(maxlen=self._window) for name in self._weights
         }
         self._stale: set[str] = set()
+        self._moved: frozenset[str] = frozenset()
+        self._pause = 0
         self._pooled: dict[str, float] = {}
 
-    def forget(self, gone: frozenset[str]) -> None:
+    def forget(self, moved: frozenset[str]) -> None:
         """Start the pools afresh after a retreat.
 
         Args:
-            gone: signals whose window was cleared and that speak of what is past; the others
-                keep their peak until they are seen again.
+            moved: signals whose window now holds the retreat's own motion; they are left out
+                until the window has passed it. The others keep their peak until they are seen
+                again.
         """
-        for name in gone & self._pools.keys():
+        for name in moved & self._pools.keys():
             self._pools[name].clear()
             self._pooled.pop(name, None)
+        self._moved = moved
+        self._pause = self._window
         self._stale = {name for name, pool in self._pools.items() if pool}
 
     def update(
@@ -141,10 +146,13 @@ class Score:
             values: by metric id.
             muted: signals that mean nothing now; unlike the unknown they do not linger.
         """
+        if self._pause:
+            self._pause -= 1
+            muted |= self._moved
         pooled, stale = self._pooled, self._stale
         for name, surprise in self._surprise.items():
             x = values.get(name)
-            if name in muted:
+            if muted and name in muted:
                 pooled.pop(name, None)
                 continue
             if x is None:

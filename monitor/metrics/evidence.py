@@ -20,6 +20,9 @@ UNIT_TOLERANCE: Final = 0.05
 PIXELS: Final = 4096
 """Values of a picture that its standard deviation is taken over."""
 
+FULL: Final = tuple((name, f"{name}_max") for name in NAMES)
+BINS: Final = tuple((f"{name}_bins", f"{name}_bins_max") for name in NAMES)
+
 
 @final
 class Extractor:
@@ -146,8 +149,8 @@ def _read_logits(
 ) -> int | None:
     logits = to_array(step.token_logits)
     if logits is None or logits.ndim != 2 or logits.shape[0] < 1 or logits.shape[1] < 2:
-        given = None if logits is None else list(logits.shape)
-        problems.append(_fault("LOGITS_SHAPE", index, "token_logits", given, expected="(N, V)"))
+        shape = None if logits is None else list(logits.shape)
+        problems.append(_fault("LOGITS_SHAPE", index, "token_logits", shape, expected="(N, V)"))
         return None
     if logits.dtype == np.uint8:
         logits = logits.astype(np.float64)
@@ -159,16 +162,17 @@ def _read_logits(
         )
         return None
     view = token_metrics(logits, peak)
-    _store(view.values, "", signals, tokens)
+    _store(view.values, FULL, signals, tokens)
     outside: list[int] = []
     if step.action_token_range is None:
-        _store(view.values, "_bins", signals, tokens)
+        for (mean, largest), (bins_mean, bins_largest) in zip(FULL, BINS, strict=True):
+            signals[bins_mean], signals[bins_largest] = signals[mean], signals[largest]
         signals["action_mass"] = 1.0
     else:
-        low, high = step.action_token_range
+        low, high = _span(step.action_token_range)
         if not 0 <= low < high - 1 < logits.shape[1]:
-            span = [int(low), int(high)]
-            problems.append(_fault("LOGITS_SHAPE", index, "action_token_range", span))
+            given = str(step.action_token_range)[:80]
+            problems.append(_fault("LOGITS_SHAPE", index, "action_token_range", given))
         else:
             bins = logits[:, low:high]
             inner = peaks(bins)
@@ -176,7 +180,7 @@ def _read_logits(
                 signals["action_mass"] = 0.0
             else:
                 part = token_metrics(bins, inner)
-                _store(part.values, "_bins", signals, tokens)
+                _store(part.values, BINS, signals, tokens)
                 mass = np.exp(part.log_z - view.log_z).tolist()
                 tokens["action_mass"] = tuple([min(m, 1.0) for m in mass])
                 signals["action_mass"] = min(tokens["action_mass"])
@@ -188,16 +192,24 @@ def _read_logits(
     return crc32(view.log_z.tobytes(), crc32(view.values.tobytes()))
 
 
+def _span(given: Any) -> tuple[int, int]:
+    try:
+        low, high = given
+        return int(low), int(high)
+    except Exception:  # whatever it is, it is no range
+        return -1, -1
+
+
 def _store(
     values: NDArray[np.float64],
-    suffix: str,
+    keys: tuple[tuple[str, str], ...],
     signals: dict[str, float | None],
     tokens: dict[str, Numbers],
 ) -> None:
-    for name, row in zip(NAMES, values.tolist(), strict=True):
-        signals[name + suffix] = sum(row) / len(row)
-        signals[f"{name}{suffix}_max"] = max(row)
-        tokens[name + suffix] = tuple(row)
+    for (mean, largest), row in zip(keys, values.tolist(), strict=True):
+        signals[mean] = sum(row) / len(row)
+        signals[largest] = max(row)
+        tokens[mean] = tuple(row)
 
 
 def _alpha(

@@ -12,18 +12,10 @@ from monitor.records import Evidence, FloatArray, Numbers
 from monitor.ring import Ring
 
 ORDERS: Final = ("PI", "VI", "AI")
+ACTION_IDS: Final = tuple((f"A-{o}", f"A-{o}_p", f"A-{o}_o") for o in ORDERS)
+TCP_IDS: Final = tuple((f"TCP-{o}", f"TCP-{o}_p", f"TCP-{o}_o") for o in ORDERS)
 POSE: Final = 6
 """Three position and three rotation components of the tool."""
-
-
-def action_ids() -> list[str]:
-    """Return the ids of the action metrics."""
-    return [f"A-{order}{part}" for order in ORDERS for part in ("", "_p", "_o")]
-
-
-def tcp_ids() -> list[str]:
-    """Return the ids of the metrics of the tool's path."""
-    return [f"TCP-{order}{part}" for order in ORDERS for part in ("", "_p", "_o")] + ["TI"]
 
 
 @final
@@ -50,26 +42,25 @@ class Motion:
         self._last = np.zeros(2 * width)
         self._last_action = np.zeros(self._dim)
         self._positions = Ring(window, 3)
-        self._jerk = jerk_weights(window) / ti_dt_s**3
-        self._sums: list[float] = []
-        self.hole()
+        self._jerk = (jerk_weights(window) / ti_dt_s**3)[:, None]
+        self._scales = [1.0 / ((window - 3) * divisor) for divisor in DIVISORS]
+        self.reset()
 
     def reset(self) -> None:
         """Begin an episode."""
-        self.hole()
-
-    def hole(self) -> None:
-        """Forget the window: all is unknown until it is full again."""
+        self._rows.clear()
+        self._positions.clear()
+        self._row[:] = 0.0
+        self._last[:] = 0.0
         self._runs = [0, 0, 0]
         self._last_position: Numbers | None = None
         self._last_quaternion: Numbers | None = None
-        self._sums = []
+        self._sums: list[float] = []
 
     def update(self, evidence: Evidence, values: dict[str, float | None]) -> None:
         """Take one step in and write its metrics into ``values``."""
         row, runs, dim = self._row, self._runs, self._dim
         width = dim + POSE
-        d1, d2 = row[:width], row[width : 2 * width]
         if evidence.action is None:
             runs[0] = 0
         else:
@@ -79,7 +70,7 @@ class Motion:
             np.minimum(action, self._high, out=action)
             action -= self._low
             action /= self._span
-            np.subtract(action, self._last_action, out=d1[:dim])
+            np.subtract(action, self._last_action, out=row[:dim])
             self._last_action = action
             runs[0] += 1
         position, quaternion = evidence.tcp_position, evidence.tcp_quaternion
@@ -88,50 +79,50 @@ class Motion:
         else:
             if self._last_position is not None:
                 x, y, z = self._last_position
-                d1[dim] = position[0] - x
-                d1[dim + 1] = position[1] - y
-                d1[dim + 2] = position[2] - z
-            self._positions.push(position)  # type: ignore[arg-type]
+                row[dim] = position[0] - x
+                row[dim + 1] = position[1] - y
+                row[dim + 2] = position[2] - z
+            self._positions.push(position)
             runs[1] += 1
         if quaternion is None:
             runs[2] = 0
         else:
             if self._last_quaternion is not None:
-                d1[dim + 3 :] = relative_rotation(self._last_quaternion, quaternion)
+                row[dim + 3 : width] = relative_rotation(self._last_quaternion, quaternion)
             runs[2] += 1
         self._last_position, self._last_quaternion = position, quaternion
         # What stems from before a hole is wrong for W steps, and is not read before W steps.
         last = self._last
-        np.subtract(d1, last[:width], out=d2)
-        np.subtract(d2, last[width:], out=row[2 * width :])
+        np.subtract(row[:width], last[:width], out=row[width : 2 * width])
+        np.subtract(row[width : 2 * width], last[width:], out=row[2 * width :])
         last[:] = row[: 2 * width]
         self._rows.push(np.abs(row))
-        self._sums = self._rows.view().sum(axis=0).tolist()
+        self._sums = np.add.reduce(self._rows.view(), axis=0).tolist()
         self._write(values)
 
     def _write(self, values: dict[str, float | None]) -> None:
-        sums, dim, full, count = self._sums, self._dim, self._window, self._window - 3
+        sums, dim, full = self._sums, self._dim, self._window
         action, place, turn = (run >= full for run in self._runs)
         unknown = self._unknown
-        for k, order in enumerate(ORDERS):
-            at = k * (dim + POSE)
-            scale = 1.0 / (count * DIVISORS[k])
-            a, ap, ao = f"A-{order}", f"A-{order}_p", f"A-{order}_o"
+        start = 0
+        for (a, ap, ao), (t, tp, to), scale in zip(ACTION_IDS, TCP_IDS, self._scales, strict=True):
+            middle = start + dim
+            end = middle + POSE
             if action:
-                values[a] = sum(sums[at : at + dim]) * scale / dim
-                values[ap] = sum(sums[at : at + 3]) * scale / 3.0 if dim >= 3 else None
-                values[ao] = sum(sums[at + 3 : at + 6]) * scale / 3.0 if dim >= 6 else None
+                values[a] = sum(sums[start:middle]) * scale / dim
+                values[ap] = sum(sums[start : start + 3]) * scale / 3.0 if dim >= 3 else None
+                values[ao] = sum(sums[start + 3 : start + 6]) * scale / 3.0 if dim >= 6 else None
             else:
                 values[a] = values[ap] = values[ao] = unknown
-            at += dim
-            p = sum(sums[at : at + 3]) * scale / 3.0 if place else unknown
-            o = sum(sums[at + 3 : at + 6]) * scale / 3.0 if turn else unknown
-            values[f"TCP-{order}_p"] = p
-            values[f"TCP-{order}_o"] = o
-            values[f"TCP-{order}"] = (p + o) / 2.0 if p is not None and o is not None else None
+            p = sum(sums[middle : middle + 3]) * scale / 3.0 if place else unknown
+            o = sum(sums[middle + 3 : end]) * scale / 3.0 if turn else unknown
+            values[tp], values[to] = p, o
+            values[t] = (p + o) / 2.0 if p is not None and o is not None else None
+            start = end
         if place:
-            x, y, z = (self._jerk @ self._positions.view()).tolist()
-            values["TI"] = float((x * x + y * y + z * z) ** 0.5)
+            jerk = np.add.reduce(self._positions.view() * self._jerk, axis=0)
+            x, y, z = jerk.tolist()
+            values["TI"] = (x * x + y * y + z * z) ** 0.5
         else:
             values["TI"] = unknown
 
@@ -139,9 +130,8 @@ class Motion:
         """Return A-PI, A-VI and A-AI per action dimension; empty while unknown."""
         if self._runs[0] < self._window or not self._sums:
             return {}
-        count, out = self._window - 3, {}
-        for k, order in enumerate(ORDERS):
+        out = {}
+        for k, (names, scale) in enumerate(zip(ACTION_IDS, self._scales, strict=True)):
             at = k * (self._dim + POSE)
-            scale = 1.0 / (count * DIVISORS[k])
-            out[f"A-{order}"] = tuple([x * scale for x in self._sums[at : at + self._dim]])
+            out[names[0]] = tuple([x * scale for x in self._sums[at : at + self._dim]])
         return out

@@ -55,10 +55,6 @@ class Progress:
         self._last_goal: float | None = None
         self._first_goal: float | None = None
         self.reversal: bool | None = None
-        self.hole()
-
-    def hole(self) -> None:
-        """Forget the window."""
         self._places: deque[Numbers] = deque(maxlen=self._window)
         self._paths: deque[float] = deque(maxlen=self._window - 1)
         self._grips: deque[float] = deque(maxlen=self._window)

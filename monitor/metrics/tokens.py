@@ -7,6 +7,7 @@ arXiv 2507.17049. All are higher = less certain, in [0, 1].
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log
 from typing import Any
 
@@ -34,7 +35,7 @@ class Peaks:
 def peaks(logits: NDArray[Any]) -> Peaks:
     """Return the largest logit per row of ``(N, V)``; argmax lets NaN and +inf win."""
     top = logits.argmax(axis=1)
-    return Peaks(top=top, value=logits[np.arange(len(logits)), top])
+    return Peaks(top=top, value=logits[_rows(len(logits)), top])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,21 +68,39 @@ def token_metrics(logits: NDArray[Any], peak: Peaks) -> TokenView:
     # Below e^-700 a class counts for nothing; the floor keeps 0 * -inf = NaN out.
     np.maximum(shifted, -700.0, out=shifted)
     e = np.exp(shifted)
-    z = e.sum(axis=1, dtype=np.float64)
+    stats = np.empty((4, n))
+    z = np.add.reduce(e, axis=1, dtype=e.dtype)
     # H = log Z - sum(e * shifted) / Z needs no p of its own.
-    weighted = np.einsum("nv,nv->n", e, shifted).astype(np.float64)
-    squares = np.einsum("nv,nv->n", e, e).astype(np.float64)
-    e[np.arange(n), peak.top] = 0.0
-    p1 = 1.0 / z
-    p2 = e.max(axis=1) * p1
-    log_z = np.log(z)
-    scale = 1.0 - 1.0 / v
-    values = np.empty((4, n))
-    values[0] = 1.0 - (p1 - 1.0 / v) / scale
-    values[1] = 1.0 - (p1 - p2)
-    values[2] = (1.0 - squares * p1 * p1) / scale
-    values[3] = (log_z - weighted * p1) / log(v)
+    stats[3] = (e[:, None, :] @ shifted[:, :, None])[:, 0, 0]
+    stats[2] = (e[:, None, :] @ e[:, :, None])[:, 0, 0]
+    e[_rows(n), peak.top] = 0.0
+    stats[1] = np.maximum.reduce(e, axis=1)
+    # 1 / Z is the probability of the likeliest class, whose e is 1.
+    p1 = 1.0 / z.astype(np.float64)
+    log_z = -np.log(p1)
+    stats[0] = 1.0
+    stats *= p1
+    stats[1] -= p1
+    stats[2] *= p1
+    stats[3] -= log_z
+    offset, factor = _affine(v)
+    stats *= factor
+    stats += offset
     # Rounding may leave the interval by an ulp of the logits' type.
-    np.maximum(values, 0.0, out=values)
-    np.minimum(values, 1.0, out=values)
-    return TokenView(values=values, log_z=log_z + peak.value)
+    np.maximum(stats, 0.0, out=stats)
+    np.minimum(stats, 1.0, out=stats)
+    return TokenView(values=stats, log_z=log_z + peak.value)
+
+
+@lru_cache(maxsize=8)
+def _rows(n: int) -> NDArray[np.intp]:
+    return np.arange(n)
+
+
+@lru_cache(maxsize=8)
+def _affine(v: int) -> tuple[FloatArray, FloatArray]:
+    """Return offset and factor, ``(4, 1)``, from p1, p2 - p1, sum p^2, -H to the metrics."""
+    scale = 1.0 - 1.0 / v
+    offset = np.array([1.0 + 1.0 / v / scale, 1.0, 1.0 / scale, 0.0])
+    factor = np.array([-1.0 / scale, 1.0, -1.0 / scale, -1.0 / log(v)])
+    return offset[:, None], factor[:, None]

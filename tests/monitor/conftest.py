@@ -1,0 +1,84 @@
+"""Streams of steps and monitors for the tests of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor import Calibration, Monitor, MonitorConfig, Step
+
+LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
+HIGH = -LOW
+
+
+@pytest.fixture
+def make_monitor() -> Callable[..., Monitor]:
+    """Builder of monitors over a 7-D action space; keywords are sections of the configuration."""
+
+    def make(calibration: Calibration | None = None, **sections: Any) -> Monitor:
+        config = MonitorConfig.model_validate(sections)
+        return Monitor(config, action_low=LOW, action_high=HIGH, calibration=calibration)
+
+    return make
+
+
+@pytest.fixture
+def random_step() -> Callable[..., Step]:
+    """Builder of steps that hold every field, wild but well formed."""
+
+    def make(rng: np.random.Generator, **changes: Any) -> Step:
+        q = rng.normal(size=4)
+        logits = rng.normal(size=(7, 64)).astype(np.float32) * rng.choice([0.3, 3.0, 12.0])
+        given: dict[str, Any] = {
+            "action": rng.uniform(LOW, HIGH),
+            "token_logits": logits,
+            "token_ids": logits.argmax(axis=1),
+            "action_token_range": (16, 48),
+            "tcp_position": rng.normal(size=3) * 0.1,
+            "tcp_quaternion": q / np.linalg.norm(q),
+            "goal_distance": float(rng.uniform(0.0, 0.5)),
+            "samples": rng.uniform(LOW, HIGH, size=(3, 7)),
+            "chunk": rng.uniform(LOW, HIGH, size=(4, 7)),
+            "image": rng.integers(0, 256, size=(8, 8, 3), dtype=np.uint8),
+            "gripper": float(rng.uniform()),
+            "latency_s": 0.05,
+        }
+        return Step(**{**given, **changes})
+
+    return make
+
+
+@pytest.fixture
+def calm_stream() -> Callable[..., list[Step]]:
+    """Builder of a confident arm that closes in on its goal; ``change(t)`` overrides fields."""
+
+    def make(
+        count: int,
+        change: Callable[[int], dict[str, Any]] | None = None,
+        seed: int = 0,
+        start: float = 0.4,
+    ) -> list[Step]:
+        rng = np.random.default_rng(seed)
+        place, distance, steps = np.array([0.3, 0.0, 0.2]), start, []
+        for t in range(count):
+            logits = rng.normal(size=(7, 256)).astype(np.float32)
+            logits[np.arange(7), rng.integers(0, 256, 7)] += 16.0
+            delta = np.array([0.02, 0.005, -0.01]) * (1.0 + 0.05 * rng.normal(size=3))
+            place = place + delta
+            distance = max(distance - 0.012 * (1.0 + 0.05 * rng.normal()), 0.0)
+            given: dict[str, Any] = {
+                "action": np.array([*delta, 0.0, 0.0, 0.0, 1.0]),
+                "token_logits": logits,
+                "token_ids": logits.argmax(axis=1),
+                "tcp_position": place,
+                "tcp_quaternion": (1.0, 0.0, 0.0, 0.0),
+                "goal_distance": distance,
+                "gripper": 1.0,
+            }
+            steps.append(Step(**{**given, **(change(t) if change else {})}))
+        return steps
+
+    return make

@@ -1,0 +1,304 @@
+"""The cases of the fault table, each over more than its one input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor import Decision, Mode, Monitor, Step
+
+Make = Callable[..., Monitor]
+Calm = Callable[..., list[Step]]
+
+
+def codes(decision: Decision) -> set[str]:
+    return {fault.code for fault in decision.faults}
+
+
+def run(monitor: Monitor, steps: list[Step]) -> list[Decision]:
+    return [monitor.update(step) for step in steps]
+
+
+def first(decisions: list[Decision], code: str) -> int:
+    return next(t for t, d in enumerate(decisions) if code in codes(d))
+
+
+@pytest.mark.parametrize("at", [0, 3, 20])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_1_a_non_finite_action_halts_in_one_step(
+    make_monitor: Make, calm_stream: Calm, at: int, bad: float, dtype: type
+) -> None:
+    action: Any = np.array([0.01, bad, 0, 0, 0, bad, 1.0], dtype=dtype)
+    decisions = run(
+        make_monitor(), calm_stream(at + 3, lambda t: {"action": action} if t == at else {})
+    )
+    hit = decisions[at]
+    assert "NONFINITE_ACTION" in codes(hit)
+    fault = next(f for f in hit.faults if f.code == "NONFINITE_ACTION")
+    assert (fault.detail["dims"], fault.detail["step"]) == ([1, 5], at)
+    assert hit.mode is Mode.HALT
+    assert [d.action for d in decisions[at:]] == [None] * 3
+    assert all(d.mode is Mode.TASK for d in decisions[:at])
+
+
+def test_1_the_window_keeps_a_hole(make_monitor: Make, calm_stream: Calm) -> None:
+    nan = {"action": np.full(7, np.nan)}
+    monitor = make_monitor(faults={"respond": {"NONFINITE_ACTION": "alert"}})
+    decisions = run(monitor, calm_stream(30, lambda t: nan if t == 10 else {}))
+    unknown = [t for t, d in enumerate(decisions) if d.metrics["A-PI"] is None]
+    assert unknown == [*range(7), *range(10, 18)]
+    assert np.isfinite(decisions[10].action).all() if decisions[10].action is not None else False
+
+
+@pytest.mark.parametrize("row", range(7))
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_2_bad_logits_name_their_token(make_monitor: Make, row: int, bad: float) -> None:
+    logits = np.zeros((7, 16), dtype=np.float32)
+    logits[row, 3] = bad
+    decision = make_monitor().update(Step(action=np.zeros(7), token_logits=logits))
+    fault = next(f for f in decision.faults if f.code == "NONFINITE_LOGITS")
+    assert fault.detail["tokens"] == [row]
+    assert decision.metrics["TB-E"] is None
+    assert decision.mode is Mode.RECOVER
+
+
+def test_2_half_precision_overflow_is_seen_and_a_mask_is_legal(make_monitor: Make) -> None:
+    with np.errstate(over="ignore"):
+        half = np.array([[70000.0, 1.0, 2.0]]).astype(np.float16)
+    assert "NONFINITE_LOGITS" in codes(make_monitor().update(Step(token_logits=half)))
+    masked = np.array([[1.0, 2.0, -np.inf]])
+    got = make_monitor().update(Step(action=np.zeros(7), token_logits=masked))
+    assert not got.faults
+    entropy = got.metrics["TB-E"]
+    assert entropy is not None
+    assert entropy * np.log(3) == pytest.approx(0.582, abs=1e-3)
+
+
+@pytest.mark.parametrize("with_logits", [True, False])
+def test_3_a_policy_that_ignores_the_picture(make_monitor: Make, with_logits: bool) -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(7, 256)) if with_logits else None
+    action = [0.0096, 0.01071, -0.0027, -0.0016, -0.015, -0.0193, 0.0]
+    monitor = make_monitor()
+    frames = rng.integers(0, 256, (10, 24, 24, 3), dtype=np.uint8)
+    decisions = run(
+        monitor, [Step(action=action, token_logits=logits, image=frame) for frame in frames]
+    )
+    alarms = [t for t, d in enumerate(decisions) if "VISION_BYPASS" in codes(d)]
+    assert alarms[0] == 7
+    same_picture = [Step(action=action, token_logits=logits, image=frames[0])] * 20
+    assert not any("VISION_BYPASS" in codes(d) for d in run(make_monitor(), same_picture))
+
+
+@pytest.mark.parametrize("with_pose", [True, False])
+def test_4_a_frozen_policy_stalls_then_recovers_then_halts(
+    make_monitor: Make, with_pose: bool
+) -> None:
+    rng = np.random.default_rng(1)
+    d = np.r_[np.linspace(0.3, 0.03, 40), np.full(60, 0.03)]
+    monitor, decisions = make_monitor(), []
+    for t in range(100):
+        action = np.full(7, 0.007) if t < 40 else 1e-4 * rng.normal(size=7)
+        place = [0.3 - d[t], 0.0, 0.1] if with_pose else None
+        decisions.append(
+            monitor.update(Step(action=action, goal_distance=d[t], tcp_position=place))
+        )
+    start = first(decisions, "STALL")
+    assert 40 < start <= 40 + 16
+    assert decisions[start].mode is Mode.RECOVER
+    assert decisions[-1].mode is Mode.HALT
+
+
+def test_4_standing_still_after_success_or_while_gripping_is_right(make_monitor: Make) -> None:
+    still: dict[str, Any] = {
+        "tcp_position": [0.3, 0.0, 0.1],
+        "goal_distance": 0.05,
+        "action": np.zeros(7),
+    }
+    solved = run(make_monitor(), [Step(**still, success=t >= 2) for t in range(60)])
+    assert not any(codes(d) for d in solved)
+    assert all((d.score or 0.0) < 0.2 for d in solved)
+    grips = [Step(**still, gripper=0.5 + 0.5 * np.cos(0.8 * t)) for t in range(60)]
+    assert not any("STALL" in codes(d) for d in run(make_monitor(), grips))
+    lost = run(make_monitor(), [Step(**still, success=t == 3) for t in range(6)])
+    assert "DROP" in codes(lost[4])
+
+
+def test_5_actions_of_another_normalisation(make_monitor: Make) -> None:
+    rng = np.random.default_rng(2)
+    monitor = make_monitor(faults={"unnorm_limits": (0.03, 0.03, 0.03)})
+    raw = [Step(action=a) for a in rng.uniform(-1, 1, (20, 7))]
+    decisions = run(monitor, raw)
+    assert first(decisions, "UNNORM_MISMATCH") == 7
+    assert "ACTION_RANGE" in codes(decisions[0])
+    assert decisions[7].mode is Mode.HALT
+    right = [Step(action=a * 0.03) for a in rng.uniform(-1, 1, (20, 7))]
+    assert not any(codes(d) for d in run(make_monitor(), right))
+
+
+def test_6_a_malformed_decode_recovers_and_zeros_are_not_calm(make_monitor: Make) -> None:
+    for action in (None, np.zeros(7)):
+        decision = make_monitor().update(Step(action=action, decode_ok=False))
+        assert codes(decision) == {"MALFORMED_TOKENS"}
+        assert decision.mode is Mode.RECOVER
+
+
+def test_7_tokens_off_the_action_bins(make_monitor: Make) -> None:
+    rng = np.random.default_rng(3)
+    logits = np.full((7, 32000), -8.0)
+    logits[:, 31744:] = rng.normal(size=(7, 256))
+    zero = np.zeros(7)
+    good = make_monitor().update(
+        Step(action=zero, token_logits=logits, action_token_range=(31744, 32000))
+    )
+    assert not good.faults
+    assert good.metrics["TB-E"] == pytest.approx(0.51, abs=0.03)
+    assert good.metrics["TB-E_bins"] == pytest.approx(0.91, abs=0.03)
+    assert good.metrics["action_mass"] == pytest.approx(0.975, abs=0.01)
+    shifted = logits.copy()
+    shifted[2, 5] = 9.0
+    for bad, span in ((shifted, (31744, 32000)), (logits, (31000, 31256))):
+        decision = make_monitor().update(
+            Step(action=zero, token_logits=bad, action_token_range=span)
+        )
+        assert "OFF_VOCAB_TOKEN" in codes(decision)
+
+
+def test_8_a_gripper_that_does_not_answer(make_monitor: Make) -> None:
+    def stream(opening: Callable[[int], float], command: Callable[[int], float]) -> list[Step]:
+        return [
+            Step(action=[0.01, 0, 0, 0, 0, 0, command(t)], gripper=opening(t)) for t in range(40)
+        ]
+
+    dead = run(make_monitor(), stream(lambda t: 1.0, lambda t: -1.0 if t >= 5 else 1.0))
+    assert first(dead, "GRIPPER_NO_RESPONSE") == 19
+    for opening in (lambda t: 1.0 if t < 7 else 0.4, lambda t: 0.0):
+        alive = run(make_monitor(), stream(opening, lambda t: -1.0 if t >= 5 else 1.0))
+        assert not any("GRIPPER_NO_RESPONSE" in codes(d) for d in alive[5:19])
+
+
+def test_9_nothing_leaks_into_the_next_episode(make_monitor: Make) -> None:
+    monitor = make_monitor()
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        monitor.update(Step(action=rng.uniform(-0.05, 0.05, 7), goal_distance=rng.uniform()))
+    monitor.reset()
+    decision = monitor.update(Step(action=np.zeros(7), goal_distance=0.3))
+    assert decision.step == 0
+    assert decision.mode is Mode.TASK
+    assert decision.metrics["A-PI"] is None
+    assert decision.metrics["NIS"] is None
+    assert decision.belief is not None
+    assert decision.belief.distance == 0.3
+
+
+def test_14_black_frozen_and_misformed_pictures(make_monitor: Make) -> None:
+    rng = np.random.default_rng(5)
+    picture = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
+
+    def step(t: int, image: Any, moving: bool = True) -> Step:
+        action = rng.uniform(-0.05, 0.05, 7)
+        return Step(action=action, image=image, tcp_position=[0.01 * t * moving, 0, 0])
+
+    assert "CAMERA_BLACK" in codes(make_monitor().update(step(0, np.zeros_like(picture))))
+    frozen = run(make_monitor(), [step(t, picture) for t in range(20)])
+    assert first(frozen, "CAMERA_FROZEN") == 4
+    still = run(make_monitor(), [step(t, picture, moving=False) for t in range(20)])
+    assert not any("CAMERA_FROZEN" in codes(d) for d in still)
+    for bad in (picture / 255.0, picture[None], picture.transpose(2, 0, 1), picture[..., 0], "x"):
+        assert "CAMERA_FORMAT" in codes(make_monitor().update(step(0, bad)))
+
+
+def test_15_late_and_stale_replies(make_monitor: Make) -> None:
+    lates = [0.3, 0.3, None, 0.3, 0.1, 0.3]
+    decisions = run(make_monitor(), [Step(action=np.zeros(7), latency_s=x) for x in lates])
+    assert ["LATENCY" in codes(d) for d in decisions] == [False] * 3 + [True, False, False]
+    stale = Step(policy_error="STALE_ACTION: reply 1 to request 2")
+    assert codes(make_monitor().update(stale)) == {"STALE_ACTION"}
+    recover = make_monitor(faults={"respond": {"LATENCY": "halt"}})
+    assert run(recover, [Step(action=np.zeros(7), latency_s=1.0)] * 3)[-1].mode is Mode.HALT
+
+
+def test_17_a_short_spike_alarms_though_the_mean_is_calm(
+    make_monitor: Make, calm_stream: Calm
+) -> None:
+    rng = np.random.default_rng(6)
+
+    def spike(t: int) -> dict[str, Any]:
+        flat = {"token_logits": rng.normal(size=(7, 256)), "token_ids": None}
+        return flat if 60 <= t <= 63 else {}
+
+    decisions = run(make_monitor(), calm_stream(80, spike, start=1.2))
+    start = next(t for t, d in enumerate(decisions) if d.mode is not Mode.TASK)
+    assert 60 <= start <= 62
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        (Step(policy_error="boom"), "POLICY_ERROR"),
+        (Step(action=np.zeros(7), env_error="boom"), "ENV_ERROR"),
+        (Step(), "ACTION_MISSING"),
+        (Step(action=np.zeros(6)), "ACTION_SHAPE"),
+        (Step(action=np.zeros((1, 7))), "ACTION_SHAPE"),
+        (Step(action="nonsense"), "ACTION_SHAPE"),
+        (Step(action=[1, 2, [3]]), "ACTION_SHAPE"),
+        (Step(action=object()), "ACTION_SHAPE"),
+    ],
+)
+def test_no_usable_action_halts_by_default_and_otherwise_holds(
+    make_monitor: Make, step: Step, code: str
+) -> None:
+    decision = make_monitor().update(step)
+    assert codes(decision) == {code}
+    assert decision.mode is Mode.HALT
+    assert decision.action is None
+    for response in ("alert", "recover", "ignore"):
+        softer = make_monitor(faults={"respond": {code: response}}).update(step)
+        assert softer.mode is (Mode.RECOVER if response == "recover" else Mode.TASK)
+        assert softer.action is not None
+        assert np.isfinite(softer.action).all()
+        assert bool(softer.alerts) == (response != "ignore")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code"),
+    [
+        ("tcp_position", [0.0, np.nan, 0.0], "NONFINITE_POSE"),
+        ("tcp_position", [0.0, 1.0], "POSE_SHAPE"),
+        ("tcp_position", [1e9, 0.0, 0.0], "POSE_RANGE"),
+        ("tcp_quaternion", [np.inf, 0.0, 0.0, 0.0], "NONFINITE_POSE"),
+        ("tcp_quaternion", [0.0, 0.0, 0.0, 0.0], "POSE_RANGE"),
+        ("tcp_quaternion", [1e300, 0.0, 0.0, 0.0], "POSE_RANGE"),
+        ("goal_distance", np.nan, "NONFINITE_DISTANCE"),
+        ("goal_distance", -0.1, "DISTANCE_RANGE"),
+        ("goal_distance", [0.1, 0.2], "DISTANCE_SHAPE"),
+        ("gripper", np.inf, "NONFINITE_GRIPPER"),
+        ("latency_s", np.nan, "NONFINITE_LATENCY_VALUE"),
+        ("token_logits", np.zeros(7), "LOGITS_SHAPE"),
+        ("token_logits", np.zeros((0, 5)), "LOGITS_SHAPE"),
+        ("token_logits", np.zeros((7, 1)), "LOGITS_SHAPE"),
+        ("token_logits", "x", "LOGITS_SHAPE"),
+    ],
+)
+def test_a_broken_sensor_is_a_fault_and_its_value_unknown(
+    make_monitor: Make, field: str, value: Any, code: str
+) -> None:
+    decision = make_monitor().update(Step(action=np.zeros(7), **{field: value}))
+    assert codes(decision) == {code}
+    assert [alert.code for alert in decision.alerts if alert.kind == "fault"] == [code]
+    fault = decision.faults[0]
+    assert fault.detail["field"] == field
+    assert f"step 0: {field}" in fault.message
+
+
+def test_ids_that_are_no_columns_are_a_fault(make_monitor: Make) -> None:
+    for ids in ([99] * 7, [0.5] * 7, [0], [-1] * 7, [np.nan] * 7):
+        step = Step(action=np.zeros(7), token_logits=np.zeros((7, 9)), token_ids=ids)
+        decision = make_monitor().update(step)
+        assert codes(decision) == {"TOKEN_IDS"}
+        assert decision.metrics["alpha"] is None

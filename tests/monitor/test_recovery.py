@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from monitor import Evidence
+from monitor.config import RecoveryConfig
+from monitor.recovery import Retreat
+
+LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
+
+
+def follow(retreat: Retreat, place: np.ndarray, gripper: float | None, count: int) -> np.ndarray:
+    """Let a perfect arm carry the retreat out."""
+    retreat.begin(Evidence(tcp_position=tuple(place)))
+    track = [place]
+    for _ in range(count):
+        action = retreat.action(Evidence(tcp_position=tuple(place), gripper=gripper), moving=True)
+        assert (action >= LOW).all()
+        assert (action <= -LOW).all()
+        place = place + action[:3]
+        track.append(place)
+    return np.array(track)
+
+
+def test_goes_back_along_the_safe_path_raised() -> None:
+    retreat = Retreat(RecoveryConfig(raise_m=0.04), LOW, -LOW)
+    path = np.linspace([0.2, 0.0, 0.1], [0.4, 0.1, 0.02], 9)
+    for place in path:
+        retreat.remember(Evidence(tcp_position=tuple(place)))
+    track = follow(retreat, path[-1], 1.0, 12)
+    assert track[1, 2] == pytest.approx(0.06, abs=1e-9), "first up"
+    raised = path + np.array([0.0, 0.0, 0.04])
+    gaps = np.linalg.norm(track[2:, None] - raised[None], axis=2).min(axis=1)
+    assert gaps.max() < 0.03
+    assert np.linalg.norm(track[-1] - raised[0]) < 0.03, "arrives where it began"
+
+
+def test_without_a_memory_it_only_rises() -> None:
+    retreat = Retreat(RecoveryConfig(raise_m=0.04), LOW, -LOW)
+    track = follow(retreat, np.array([0.3, 0.1, 0.0]), 1.0, 5)
+    np.testing.assert_allclose(track[-1], [0.3, 0.1, 0.04], atol=0.011)
+
+
+def test_without_a_pose_it_stays() -> None:
+    retreat = Retreat(RecoveryConfig(), LOW, -LOW)
+    retreat.begin(Evidence())
+    np.testing.assert_array_equal(retreat.action(Evidence(), moving=True)[:6], 0.0)
+
+
+def test_one_factor_keeps_the_direction() -> None:
+    retreat = Retreat(RecoveryConfig(raise_m=0.0), LOW, -LOW)
+    retreat.remember(Evidence(tcp_position=(0.0, 0.0, 0.0)))
+    retreat.begin(Evidence(tcp_position=(0.2, 0.1, 0.0)))
+    action = retreat.action(Evidence(tcp_position=(0.2, 0.1, 0.0)), moving=True)
+    np.testing.assert_allclose(action[:3], [-0.05, -0.025, 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("command", "opening", "sent"),
+    [
+        (1.0, 0.4, 1.0),
+        (-1.0, 0.4, -1.0),
+        (-1.0, 0.01, 1.0),
+        (-1.0, 1.0, 1.0),
+        (-1.0, None, -1.0),
+        (None, 0.4, 1.0),
+    ],
+)
+def test_the_gripper_opens_unless_it_holds_something(
+    command: float | None, opening: float | None, sent: float
+) -> None:
+    retreat = Retreat(RecoveryConfig(), LOW, -LOW)
+    retreat.note_action(None if command is None else (0.0,) * 6 + (command,))
+    evidence = Evidence(tcp_position=(0.0, 0.0, 0.1), gripper=opening)
+    retreat.begin(evidence)
+    assert retreat.action(evidence, moving=True)[-1] == sent
+
+
+def test_gripper_values_are_configurable_and_clipped() -> None:
+    low, high = np.zeros(7), np.ones(7)
+    retreat = Retreat(RecoveryConfig(gripper_open=-1.0, gripper_close=1.0), low, high)
+    retreat.begin(Evidence())
+    assert retreat.action(Evidence(gripper=0.5), moving=True)[-1] == 0.0
