@@ -18,6 +18,8 @@ __all__ = ["Batch", "Demonstrations", "action_statistics", "soft_targets"]
 HELD_OUT_EVERY: Final = 40
 """One episode in so many is kept for validation."""
 MIN_ROTATION_RANGE_RAD: Final = 0.1
+OTHER_SHARE: Final = 0.3
+"""Share of samples with the other instruction; on its own frames a policy sees few of them."""
 SHIFT_PX: Final = 3
 TABLE_M: Final = 0.7
 """An object farther from the robot's base than this has left the table; such frames are dropped."""
@@ -88,7 +90,7 @@ class Demonstrations:
 
     def batch(self, rows: NDArray[np.int64], rng: np.random.Generator, *, augment: bool) -> Batch:
         """Samples of the given frames, each for one of its two instructions by chance."""
-        other = rng.integers(0, 2, len(rows)) * self.other_usable[rows]
+        other = (rng.random(len(rows)) < OTHER_SHARE) * self.other_usable[rows]
         image, keypoints = self.image[rows], self.keypoints[rows]
         positions = self.positions[rows]
         order = np.where(other[:, None] == 1, [[0, 2, 1, 3]], [[0, 1, 2, 3]])[..., None]
