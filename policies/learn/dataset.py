@@ -90,7 +90,7 @@ class Demonstrations:
 
     def batch(self, rows: NDArray[np.int64], rng: np.random.Generator, *, augment: bool) -> Batch:
         """Samples of the given frames, each for one of its two instructions by chance."""
-        other = (rng.random(len(rows)) < OTHER_SHARE) * self.other_usable[rows]
+        other = ((rng.random(len(rows)) < OTHER_SHARE) & self.other_usable[rows]).astype(np.int64)
         image, keypoints = self.image[rows], self.keypoints[rows]
         positions = self.positions[rows]
         order = np.where(other[:, None] == 1, [[0, 2, 1, 3]], [[0, 1, 2, 3]])[..., None]
