@@ -177,7 +177,7 @@ make_venv() {
   quietly "made $venv with $("$python" --version)" "$python" -m venv "$venv" || die "no venv"
 }
 
-pip_install() { quietly "installed $*" "$venv/bin/python" -m pip install --no-input "$@"; }
+pip_install() { quietly "installed $*" "$venv/bin/python" -m pip install -q --no-input "$@"; }
 
 install_packages() {
   export PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -192,6 +192,12 @@ install_packages() {
     fi
   fi
   pip_install -e ".[$extra]" || die "pip could not install the package with its extras"
+  # Newer Pythons have no wheel of a motion planner that mani-skill pins and we do not use; there
+  # the extra brings mani-skill's other needs (see pyproject.toml) and this brings itself.
+  if ! "$venv/bin/python" -c 'import importlib.metadata as m; m.version("mani-skill")' 2>/dev/null; then
+    pip_install --no-deps "$(sed -n "s/.*\"\(mani-skill==[0-9.]*\).*/\1/p" pyproject.toml | head -n 1)" ||
+      die "pip could not install mani-skill"
+  fi
 }
 
 # ---- all of it -----------------------------------------------------------------------------

@@ -22,6 +22,9 @@ SUMS: Final = ("all", "dev")
 MIN_PYTHON: Final = (3, 10)
 MIN_FREE_GB: Final = 1.0
 
+BARE_MANI_SKILL: Final = (3, 13)
+"""From this Python on our extra cannot name mani-skill; pyproject.toml says why."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
@@ -94,12 +97,15 @@ def _requirements(facts: Facts) -> list[Check]:
             checks.append(Check(name=name, status="ok", found=", ".join(right)))
             continue
         needed = extra is None or extra in NEEDED_EXTRAS
+        fix = facts.install(extra)
+        if extra == "sim" and facts.python >= BARE_MANI_SKILL:
+            fix += f" && {facts.pip} install --no-deps mani-skill==3.0.1"
         checks.append(
             Check(
                 name=name,
                 status="missing" if needed else "warn",
                 found=", ".join(wrong),
-                fix=facts.install(extra),
+                fix=fix,
             )
         )
     return checks

@@ -130,6 +130,12 @@ def test_extras_that_sum_up_others_are_not_repeated() -> None:
     assert "extra dev" not in checks_of()
 
 
+def test_mani_skill_comes_by_itself_where_its_planner_has_no_wheel() -> None:
+    fix = checks_of(versions=without("mani-skill"), python=(3, 13, 5))["extra sim"].fix
+    assert fix is not None
+    assert fix.endswith("[sim]' && python -m pip install --no-deps mani-skill==3.0.1")
+
+
 def test_a_render_that_was_not_asked_for_is_no_fault() -> None:
     assert checks_of(render=None)["render"].status == "ok"
 
