@@ -41,6 +41,9 @@ class MetricsConfig(_Section):
     """Translations below this have no direction."""
     reversal_cosine: Annotated[FiniteFloat, Field(ge=-1, lt=0)] = -0.5
     """Consecutive translations with a cosine below this are a reversal."""
+    info_window: Annotated[int, Field(ge=2)] | None = None
+    """Transitions that the Tri-Info signals look back on, 32 say; None leaves them out, as they
+    cost a fifth of an update."""
     peaks: tuple[str, ...] = ()
     """Ids of metrics whose peak over the window is reported too, as ``<id>_peak``."""
     plugins: tuple[str, ...] | None = None

@@ -17,11 +17,14 @@ from monitor.controller import Controller, ControllerState, Demand, Limits
 from monitor.errors import ConfigError, DimensionError, unknown_name
 from monitor.faults import Scene, Setting, build_detectors, responses
 from monitor.faults.rules import RuleCount
-from monitor.metrics.catalogue import BLANK, CATALOGUE
+from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.evidence import Extractor
+from monitor.metrics.information import Information
 from monitor.metrics.motion import Motion
+from monitor.metrics.plugins import MetricSetting, load_plugins
+from monitor.metrics.pooling import Peaks
 from monitor.metrics.progress import Progress
-from monitor.records import Alert, Decision, Evidence, Fault, FloatArray, Mode, Step
+from monitor.records import Alert, Decision, Evidence, Fault, FloatArray, Mode, Numbers, Step
 from monitor.recovery import Retreat
 from monitor.score import Score
 
@@ -74,7 +77,17 @@ class Monitor:
         self._low, self._high = low, high
         metrics = config.metrics
         index = config.recovery.gripper_index
-        self._extractor = Extractor(len(low))
+        setting = MetricSetting(action_low=low, action_high=high, window=metrics.window)
+        plugins = load_plugins(metrics.plugins, setting)
+        self._extractor = Extractor(low, high, plugins)
+        self._blank = dict.fromkeys((*CATALOGUE, *(name for one in plugins for name in one.ids)))
+        limits_xyz = np.maximum(np.abs(low), np.abs(high))[:3].tolist()
+        self._information = (
+            None
+            if metrics.info_window is None
+            else Information(metrics.info_window, tuple(limits_xyz))
+        )
+        self._peaks = Peaks(metrics.peaks, metrics.window)
         self._motion = Motion(low, high, metrics.window, metrics.ti_dt_s, metrics.warmup == "zeros")
         self._progress = Progress(metrics, index)
         self._filter = BeliefFilter(_model(config))
@@ -127,6 +140,13 @@ class Monitor:
         """Peak surprise over the window by signal: what the score is made of."""
         return self._score.pooled
 
+    def views(self) -> dict[str, Numbers]:
+        """Return A-PI, A-VI and A-AI per action dimension as of the last step.
+
+        Values per token are in ``decision.evidence.tokens``.
+        """
+        return self._motion.per_dimension()
+
     def reset(self, instruction: str = "", task: str | None = None) -> None:
         """Begin an episode; the monitor is then as new."""
         self.instruction = instruction
@@ -138,6 +158,8 @@ class Monitor:
             self._extractor,
             self._motion,
             self._progress,
+            *([] if self._information is None else [self._information]),
+            self._peaks,
             self._filter,
             self._episode,
             self._score,
@@ -188,10 +210,12 @@ class Monitor:
         )
 
     def _measure(self, evidence: Evidence) -> dict[str, float | None]:
-        values = BLANK.copy()
+        values: dict[str, float | None] = self._blank.copy()
         values.update(evidence.signals)
         self._motion.update(evidence, values)
         self._progress.update(evidence, values)
+        if self._information is not None:
+            self._information.update(evidence, values)
         belief = self._filter.update(evidence.goal_distance)
         determinant = None
         if belief is not None:
@@ -205,6 +229,7 @@ class Monitor:
             self._progress.reversal,
             values,
         )
+        self._peaks.update(values)
         return values
 
     def _demand(

@@ -59,6 +59,8 @@ RESPONSES: MappingProxyType[str, Response] = MappingProxyType(
         "SAMPLES_SHAPE": "alert",
         "NONFINITE_CHUNK": "alert",
         "CHUNK_SHAPE": "alert",
+        "EV_UNINFORMATIVE": "ignore",
+        "METRIC_ERROR": "alert",
         "CAMERA_FORMAT": "alert",
         "OFF_VOCAB_TOKEN": "alert",
         "GRIPPER_NO_RESPONSE": "alert",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 VALLE: Final = "Valle et al., arXiv 2507.17049"
+TRI_INFO: Final = "Tri-Info, arXiv 2606.19998"
 DARABI: Final = "Darabi et al., arXiv 2606.20479"
 OWN: Final = "this project"
 
@@ -111,6 +112,35 @@ def _others() -> list[MetricInfo]:
             source=DARABI,
         ),
         MetricInfo(
+            id="EV",
+            meaning="standard deviation of sampled actions, mean over dimensions",
+            high=0.5,
+            needs=("samples",),
+        ),
+        MetricInfo(
+            id="CHUNK",
+            meaning="distance of consecutive plans where they overlap",
+            warmup=2,
+            needs=("chunk",),
+            source="STAC, Agia et al., arXiv 2410.04640, as a plain distance",
+        ),
+        *(
+            MetricInfo(
+                id=name,
+                meaning=f"{meaning} over ``info_window``; a report, off by default",
+                unit="bit",
+                high=None,
+                warmup=3,
+                needs=needs,
+                source=TRI_INFO,
+            )
+            for name, meaning, needs in (
+                ("INFO-A", "entropy of the action's direction", act),
+                ("INFO-AA", "mutual information of consecutive actions", act),
+                ("INFO-SA", "mutual information of a move and its action", (*act, *place)),
+            )
+        ),
+        MetricInfo(
             id="TI",
             meaning="jerk of the tool's path at step t - 2",
             unit="m/step^3",
@@ -196,5 +226,3 @@ def _others() -> list[MetricInfo]:
 
 CATALOGUE: Final = {info.id: info for info in (*_tokens(), *_differences(), *_others())}
 """By id; all are higher = worse unless their meaning says otherwise."""
-BLANK: Final[dict[str, float | None]] = dict.fromkeys(CATALOGUE)
-"""Every id, unknown."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import exp, sqrt
 from typing import Any, Final, final
 from zlib import crc32
@@ -10,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.metrics.arrays import holes, text, to_array, to_row, to_scalar
+from monitor.metrics.plugins import MetricPlugin, measure
+from monitor.metrics.samples import chunk_inconsistency, execution_variability, normalise
 from monitor.metrics.tokens import NAMES, peaks, token_metrics
-from monitor.records import Evidence, Fault, Numbers, Step
+from monitor.records import Evidence, Fault, FloatArray, Numbers, Step
 
 FARTHEST_M: Final = 1e4
 """A position or distance beyond this is a broken sensor, not a place."""
@@ -28,13 +31,20 @@ BINS: Final = tuple((f"{name}_bins", f"{name}_bins_max") for name in NAMES)
 class Extractor:
     """Reduces steps to evidence."""
 
-    __slots__ = ("_dim",)
-
-    def __init__(self, dim: int) -> None:
-        self._dim = dim
+    def __init__(
+        self, low: FloatArray, high: FloatArray, plugins: Sequence[MetricPlugin] = ()
+    ) -> None:
+        self._low = low
+        self._high = high
+        self._dim = len(low)
+        self._plugins = plugins
+        self.reset()
 
     def reset(self) -> None:
         """Begin an episode."""
+        self._last_chunk: FloatArray | None = None
+        for plugin in self._plugins:
+            plugin.reset()
 
     def extract(self, step: Step, index: int) -> Evidence:
         """Return the evidence of ``step``, the ``index``-th of its episode; never raises."""
@@ -70,6 +80,12 @@ class Extractor:
             logits_id = _read_logits(step, index, signals, tokens, problems)
         if step.image is not None:
             image_id, image_std = _read_image(step.image, index, problems)
+        if step.samples is not None:
+            self._read_samples(step.samples, index, signals, problems)
+        if step.chunk is not None or self._last_chunk is not None:
+            self._read_chunk(step.chunk, index, signals, problems)
+        for plugin in self._plugins:
+            measure(plugin, step, index, signals, problems)
         return Evidence(
             action=action,
             tcp_position=position,
@@ -88,6 +104,42 @@ class Extractor:
             image_std=image_std,
             problems=tuple(problems),
         )
+
+    def _read_samples(
+        self, value: Any, index: int, signals: dict[str, float | None], problems: list[Fault]
+    ) -> None:
+        samples = self._actions("SAMPLES", "samples", value, index, problems)
+        if samples is None:
+            return
+        signals["EV"] = execution_variability(samples)
+        if signals["EV"] is None:
+            text = f"{len(samples)} samples without any difference: EV says nothing"
+            problems.append(_fault("EV_UNINFORMATIVE", index, "samples", text))
+
+    def _read_chunk(
+        self, value: Any, index: int, signals: dict[str, float | None], problems: list[Fault]
+    ) -> None:
+        chunk = None
+        if value is not None:
+            chunk = self._actions("CHUNK", "chunk", value, index, problems)
+        if chunk is not None and self._last_chunk is not None:
+            signals["CHUNK"] = chunk_inconsistency(self._last_chunk, chunk)
+        self._last_chunk = chunk
+
+    def _actions(
+        self, kind: str, field: str, value: Any, index: int, problems: list[Fault]
+    ) -> FloatArray | None:
+        """Return ``(K, D)`` actions on [0, 1]."""
+        array = to_array(value)
+        if array is None or array.ndim != 2 or array.shape[1] != self._dim or len(array) == 0:
+            seen = None if array is None else list(array.shape)
+            problems.append(_fault(f"{kind}_SHAPE", index, field, seen, expected=["K", self._dim]))
+            return None
+        if not np.isfinite(array).all():
+            rows = np.flatnonzero(~np.isfinite(array).all(axis=1)).tolist()
+            problems.append(_fault(f"NONFINITE_{kind}", index, field, "not finite", rows=rows))
+            return None
+        return normalise(array.astype(np.float64), self._low, self._high)
 
     @staticmethod
     def _numbers(

@@ -47,7 +47,16 @@ def wild(make_step: MakeStep, seed: int, count: int = 60) -> list[Step]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("preset", [{}, {"controller": {"tau_recover": 0.99, "tau_halt": 1.5}}])
+@pytest.mark.parametrize(
+    "preset",
+    [
+        {},
+        {
+            "controller": {"tau_recover": 0.99, "tau_halt": 1.5},
+            "metrics": {"info_window": 5, "peaks": ["TB-E", "TI"]},
+        },
+    ],
+)
 def test_replay_from_json_is_bit_exact(
     make_monitor: Make, random_step: MakeStep, seed: int, preset: dict[str, Any]
 ) -> None:
@@ -79,7 +88,7 @@ def test_reset_is_as_new_and_copies_continue_identically(
 def test_every_id_of_the_catalogue_is_always_there_and_none_else(
     make_monitor: Make, random_step: MakeStep
 ) -> None:
-    monitor = make_monitor()
+    monitor = make_monitor(metrics={"info_window": 10})
     rng = np.random.default_rng(0)
     seen = set()
     for _ in range(20):

@@ -1,0 +1,88 @@
+"""A metric and a fault detector of another package, found by entry point."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from monitor import ConfigError, Mode, Monitor, Step
+
+CODE = """
+from monitor.faults import fault
+
+class Loudness:
+    ids = ("LOUD", "LOUD-bad")
+    def __init__(self, setting):
+        self.dim = len(setting.action_low)
+    def measure(self, step):
+        if step.hidden is None:
+            raise KeyError("no hidden")
+        return {"LOUD": float(abs(step.hidden).max()), "LOUD-bad": float("nan")}
+    def reset(self):
+        pass
+
+class TooLoud:
+    def __init__(self, setting):
+        pass
+    def check(self, scene):
+        loud = scene.metrics["LOUD"]
+        return [fault("TOO_LOUD", scene, "shouting")] if loud and loud > 1 else []
+    def reset(self):
+        pass
+"""
+NAMES = """[vlawatch.metrics]
+loud = loudness:Loudness
+[vlawatch.faults]
+loud = loudness:TooLoud
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package as pip would lay it out, on the path."""
+    (tmp_path / "loudness.py").write_text(CODE, encoding="utf-8")
+    info = tmp_path / "loudness-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: loudness\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(NAMES, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "loudness", raising=False)
+
+
+@pytest.mark.usefixtures("installed")
+def test_its_metric_feeds_its_detector_a_rule_and_a_peak(
+    make_monitor: Callable[..., Monitor],
+) -> None:
+    rule = {"name": "loud", "of": [{"metric": "LOUD", "above": 5}], "respond": "halt"}
+    monitor = make_monitor(
+        metrics={"plugins": ("loud",), "peaks": ("LOUD",)},
+        faults={"plugins": ("loud",), "respond": {"TOO_LOUD": "recover"}},
+        rules=[rule],
+    )
+    zero = np.zeros(7)
+    quiet = monitor.update(Step(action=zero, hidden=np.ones(3)))
+    assert (quiet.metrics["LOUD"], quiet.metrics["LOUD-bad"]) == (1.0, None)
+    assert not quiet.faults
+    loud = monitor.update(Step(action=zero, hidden=np.ones(3) * 3))
+    assert [f.code for f in loud.faults] == ["TOO_LOUD"]
+    assert loud.mode is Mode.RECOVER
+    broken = monitor.update(Step(action=zero))
+    assert "METRIC_ERROR" in {f.code for f in broken.faults}
+    assert (broken.metrics["LOUD"], broken.metrics["LOUD_peak"]) == (None, 3.0)
+    assert monitor.update(Step(action=zero, hidden=np.ones(3) * 9)).mode is Mode.HALT
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_plugins_values_replay(make_monitor: Callable[..., Monitor]) -> None:
+    live, again = (make_monitor(metrics={"plugins": ("loud",)}) for _ in range(2))
+    decision = live.update(Step(action=np.zeros(7), hidden=np.ones(3)))
+    assert again.replay(decision.evidence).metrics == decision.metrics
+
+
+def test_a_name_that_nobody_offers_is_refused(make_monitor: Callable[..., Monitor]) -> None:
+    with pytest.raises(ConfigError, match="metric plugin"):
+        make_monitor(metrics={"plugins": ("nobody",)})
