@@ -1,0 +1,5 @@
+"""The command line ``vlawatch``; each subcommand has a file and calls one function of the library.
+
+stdout carries the result, stderr the log. Exit codes: 0 done, 1 the run ended early or lost
+episodes to errors, 2 wrong usage, 3 the machine lacks something.
+"""

@@ -1,0 +1,71 @@
+"""The subcommands put together; importing this imports typer and nothing heavier."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from monitor.cli import (
+    bench,
+    calibrate,
+    doctor,
+    envs,
+    evaluate,
+    export,
+    metrics,
+    policies,
+    probe,
+    replay,
+    report,
+    run,
+)
+from monitor.cli.output import emit, set_verbose
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="vlawatch",
+    help="Watch a Vision-Language-Action policy move a robot: score, alert, recover, halt, record.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    from importlib.metadata import version
+
+    emit(f"vlawatch {version('vlawatch')}")
+    raise typer.Exit
+
+
+@app.callback()
+def _main(
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Debug log, with tracebacks, on stderr.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Version.")
+    ] = False,
+) -> None:
+    if verbose:
+        set_verbose()
+
+
+app.command(name="run")(run.run)
+app.command(name="evaluate")(evaluate.evaluate)
+app.command(name="replay")(replay.replay)
+app.command(name="calibrate")(calibrate.calibrate)
+app.command(name="report")(report.report)
+app.command(name="export")(export.export)
+app.command(name="envs")(envs.envs)
+app.command(name="policies")(policies.policies)
+app.command(name="metrics")(metrics.metrics)
+app.command(name="probe")(probe.probe)
+app.command(name="doctor")(doctor.doctor)
+app.add_typer(bench.app, name="bench")

@@ -1,0 +1,87 @@
+"""``vlawatch bench``: what the monitor costs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from monitor.cli import options
+from monitor.cli.output import emit, emit_json, emit_table
+
+__all__ = ["app"]
+
+app = typer.Typer(rich_markup_mode=None)
+
+COLUMNS = ("what", "median µs", "p99 µs", "calls")
+
+
+@app.callback(invoke_without_command=True)
+def bench(
+    context: typer.Context,
+    env: options.Env = "widowx-put-on",
+    policy: options.Policy = "openvla-mini",
+    monitor: options.MonitorFile = "default",
+    steps: Annotated[int, typer.Option("--steps", min=10, help="Steps to run.")] = 60,
+    checkpoint: options.Checkpoint = None,
+    device: options.Device = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Time the monitor beside a policy.
+
+    On a short run; `bench overhead` needs neither policy nor simulator.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from monitor.cli.session import make_monitor, one_thread, open_env, open_policy
+    from monitor.rollout import EpisodeSpec, run_episode
+    from monitor.rollout.benchmark import StepTimes
+
+    one_thread()
+    world = open_env(env)
+    agent, _ = open_policy(policy, checkpoint=checkpoint, device=device)
+    watcher = make_monitor(
+        world,
+        config=monitor,
+        calibration=None,
+        policy_name=policy,
+        env_name=env,
+        switches={"enforce": False, "recovery": True},
+    )
+    times = StepTimes()
+    scene = 0
+    while times.steps < steps:
+        left = steps - times.steps
+        run_episode(world, agent, watcher, (times,), spec=EpisodeSpec(scene=scene), max_steps=left)
+        scene += 1
+    rows = times.table()
+    if as_json:
+        emit_json({"env": env, "policy": policy, "timings": rows})
+        return
+    _table(rows)
+    share = rows[1].median_us / rows[0].median_us if rows[0].median_us else float("inf")
+    emit(f"the monitor adds {share:.2%} to the policy's time")
+
+
+@app.command()
+def overhead(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer calls.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Time the monitor alone on made-up steps: whole, motion part, vector, and how it grows."""
+    from monitor.cli.session import one_thread
+    from monitor.rollout.benchmark import overhead_table
+
+    one_thread()
+    rows = overhead_table(quick=quick)
+    if as_json:
+        emit_json({"timings": rows})
+        return
+    _table(rows)
+
+
+def _table(rows: Any) -> None:
+    emit_table(
+        COLUMNS,
+        [(row.what, f"{row.median_us:.1f}", f"{row.p99_us:.1f}", row.calls) for row in rows],
+    )

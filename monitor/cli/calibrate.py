@@ -1,0 +1,40 @@
+"""``vlawatch calibrate``: thresholds from successful rollouts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from monitor.cli import options
+from monitor.cli.output import emit, emit_json
+
+__all__ = ["calibrate"]
+
+
+def calibrate(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs on clean scenes.")],
+    out: Annotated[Path, typer.Option("--out", help="Calibration file to write.")],
+    alpha: Annotated[
+        float,
+        typer.Option("--alpha", min=0.0, max=1.0, help="False alarms allowed on successes."),
+    ] = 0.1,
+    as_json: options.AsJson = False,
+) -> None:
+    """Fit thresholds on successful runs.
+
+    Signal tables and split-conformal thresholds, from the successful episodes alone. Refuses where there are too few of them for alpha, and says how many are missing.
+    """
+    from monitor.study.calibrate import calibrate as fit
+
+    fitted = fit(runs, alpha=alpha)
+    fitted.save(out)
+    if as_json:
+        emit_json(fitted)
+        return
+    emit(
+        f"{out}: alpha {fitted.alpha:g} from {fitted.n_success} successful rollouts of "
+        f"{fitted.policy} on {fitted.env}; tau_recover {fitted.tau_recover:.3f}, "
+        f"tau_halt {fitted.tau_halt:.3f}; {len(fitted.signals)} signals"
+    )

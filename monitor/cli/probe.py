@@ -1,0 +1,63 @@
+"""``vlawatch probe``: does the policy look and read?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from monitor.cli import options
+from monitor.cli.output import Exit, emit, emit_json
+
+__all__ = ["probe"]
+
+
+def probe(
+    policy: options.Policy = "openvla-mini",
+    env: options.Env = "widowx-put-on",
+    scene: Annotated[int, typer.Option("--scene", min=0, help="Scene of the real picture.")] = 0,
+    checkpoint: options.Checkpoint = None,
+    unnorm_key: options.UnnormKey = None,
+    device: options.Device = None,
+    dtype: options.Dtype = None,
+    url: options.Url = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """See whether a policy looks and reads.
+
+    Asks about black, white and noise pictures and changed instructions: does the answer move?
+    A policy whose answer does not depend on the picture is refused: VISION_BYPASS, exit code 1.
+    """
+    from monitor.cli.session import one_thread, open_env, open_policy
+    from monitor.rollout.probe import probe_policy
+    from monitor.transition import read_reset
+
+    one_thread()
+    world = open_env(env)
+    agent, _ = open_policy(
+        policy,
+        checkpoint=checkpoint,
+        unnorm_key=unnorm_key,
+        device=device,
+        dtype=dtype,
+        url=url,
+    )
+    start = read_reset(world.reset(seed=0, options={"scene": scene}))
+    if callable(bind := getattr(agent, "bind", None)):
+        bind(world)
+    report = probe_policy(agent, start.sensed()["image"], str(start.info.get("instruction", "")))
+    if as_json:
+        emit_json({"policy": policy, "fault": report.fault, "report": report})
+    else:
+        emit(f"{policy}: how far its {report.measure} moves, 0 not at all to 1 entirely")
+        emit(f"  asked the same again     {report.repeat:.4f}")
+        for name, value in report.pictures.items():
+            emit(f"  picture {name:<16} {value:.4f}")
+        for name, value in report.instructions.items():
+            emit(f"  instruction {name:<12} {value:.4f}")
+        emit(f"looks at the picture: {'yes' if report.sees else 'NO'}")
+        emit(f"reads the instruction: {'yes' if report.reads else 'NO'}")
+    if report.fault is not None:
+        if not as_json:
+            emit(f"{report.fault}: the answer is the same for black, white and noise; refused")
+        raise typer.Exit(Exit.EARLY)

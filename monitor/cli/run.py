@@ -1,0 +1,239 @@
+"""``vlawatch run``: episodes of a policy under the monitor."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from monitor.cli import options
+from monitor.cli.output import Exit, emit, emit_json
+
+if TYPE_CHECKING:
+    from monitor.pipeline import Monitor
+    from monitor.rollout import Observer, SweepResult
+    from monitor.rollout.panels import Look
+
+__all__ = ["run"]
+
+log = logging.getLogger("vlawatch")
+
+
+def run(
+    env: options.Env = "widowx-put-on",
+    policy: options.Policy = "openvla-mini",
+    scenes: options.Scenes = "0:5",
+    monitor: options.MonitorFile = "default",
+    calibration: options.CalibrationFile = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder of the run; by default a new one under runs/."),
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live/--no-live", help="Live view, where stdout is a terminal.")
+    ] = True,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run in --out: only what is missing.")
+    ] = False,
+    retry_errors: Annotated[
+        bool, typer.Option("--retry-errors", help="With --resume: run episodes with errors again.")
+    ] = False,
+    checkpoint: options.Checkpoint = None,
+    unnorm_key: options.UnnormKey = None,
+    device: options.Device = None,
+    dtype: options.Dtype = None,
+    url: options.Url = None,
+    disturbance: Annotated[
+        str | None,
+        typer.Option("--disturbance", help="Disturb every episode, for example object_pushed."),
+    ] = None,
+    swap_instruction: Annotated[
+        bool, typer.Option("--swap-instruction", help="Name the other object instead.")
+    ] = False,
+    watch_only: Annotated[
+        bool, typer.Option("--watch-only", help="Score and alert, but never step in.")
+    ] = False,
+    recovery: Annotated[
+        bool, typer.Option("--recovery/--no-recovery", help="Retreat while in RECOVER.")
+    ] = True,
+    max_steps: Annotated[
+        int | None,
+        typer.Option("--max-steps", min=1, help="Limit of steps an episode."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of whatever draws by chance.")] = 0,
+    video: Annotated[
+        bool, typer.Option("--video", help="Film every episode into the run's folder.")
+    ] = False,
+    screenshot: Annotated[
+        Path | None,
+        typer.Option("--screenshot", help="Keep a picture of the live view as SVG."),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Run episodes under the monitor.
+
+    Writes the trace and prints a summary. Ctrl-C keeps what is finished; `--resume --out DIR` completes the rest.
+    """
+    from monitor.cli.session import make_monitor, one_thread, open_env, open_policy
+    from monitor.errors import ConfigError
+    from monitor.rollout import EpisodeSpec, parse_scenes, run_header, run_sweep
+
+    try:
+        from monitor.study.summary import build_summary
+    except ModuleNotFoundError:
+        build_summary = None
+
+    one_thread()
+    if resume and out is None:
+        msg = "--resume needs --out DIR: the folder of the run to continue"
+        raise ConfigError(msg)
+    extra: dict[str, Any] = {}
+    if disturbance is not None:
+        extra["disturbance"] = disturbance
+    if swap_instruction:
+        extra["swap_instruction"] = True
+    specs = [EpisodeSpec(scene=scene, seed=seed, options=extra) for scene in parse_scenes(scenes)]
+    folder = out if out is not None else _new_folder(env, policy)
+    world = open_env(env)
+    agent, given = open_policy(
+        policy,
+        checkpoint=checkpoint,
+        unnorm_key=unnorm_key,
+        device=device,
+        dtype=dtype,
+        url=url,
+    )
+    watcher = make_monitor(
+        world,
+        config=monitor,
+        calibration=calibration,
+        policy_name=policy,
+        env_name=env,
+        switches={"enforce": not watch_only, "recovery": recovery},
+    )
+    header = run_header(
+        env_name=env,
+        env=world,
+        policy_name=policy,
+        monitor=watcher,
+        specs=specs,
+        policy_kwargs=given,
+        seed=seed,
+    )
+    with ExitStack() as stack:
+        look = _look(f"{env} · {policy}", watcher)
+        observers = _observers(stack, look, live=live and not as_json, screenshot=screenshot)
+        if video:
+            from monitor.rollout.video import VideoRecorder
+
+            observers = [*observers, VideoRecorder(folder / "videos")]
+        result = run_sweep(
+            world,
+            agent,
+            watcher,
+            specs,
+            out=folder,
+            header=header,
+            observers=observers,
+            resume=resume,
+            retry_errors=retry_errors,
+            remake=lambda: open_env(env),
+            summarise=build_summary,
+            max_steps=max_steps,
+        )
+    _show(result, len(specs), as_json=as_json)
+    if result.interrupted or result.errors or not result.results:
+        raise typer.Exit(Exit.EARLY)
+
+
+def _observers(
+    stack: ExitStack, look: Look, *, live: bool, screenshot: Path | None
+) -> Sequence[Observer]:
+    """The live view where stdout is a terminal, else plain lines; both for a screenshot."""
+    from rich.console import Console
+
+    from monitor.rollout.live import LiveView
+    from monitor.rollout.plain import PlainView
+
+    console = Console()
+    drawn = live and console.is_terminal
+    views: list[Observer] = []
+    if drawn or screenshot is not None:
+        views.append(
+            stack.enter_context(
+                LiveView(look, console=console if drawn else None, screenshot=screenshot)
+            )
+        )
+    if not drawn:
+        views.append(PlainView(lambda line: log.info("%s", line)))
+    return views
+
+
+def _look(title: str, watcher: Monitor) -> Look:
+    from monitor.rollout.panels import Look
+
+    fitted = watcher.calibration
+    calibration = "uncalibrated: reference quantiles"
+    if fitted is not None:
+        calibration = f"calibrated on {fitted.n_success} successful rollouts, α = {fitted.alpha:g}"
+    signals = watcher.config.score.signals
+    return Look(
+        title=title,
+        calibration=calibration,
+        tau_recover=watcher.tau_recover,
+        tau_halt=watcher.tau_halt,
+        signals=tuple(name for name, weight in signals.items() if weight > 0),
+    )
+
+
+def _new_folder(env: str, policy: str) -> Path:
+    """A folder under runs/ that does not exist yet."""
+    stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{stamp}-{env}-{policy}")
+    folder, number = Path("runs") / name, 2
+    while folder.exists():
+        folder, number = Path("runs") / f"{name}-{number}", number + 1
+    return folder
+
+
+def _show(result: SweepResult, wanted: int, *, as_json: bool) -> None:
+    """Print the result: the summary in words, or as JSON."""
+    summary = dict(result.summary or {})
+    if as_json:
+        emit_json({"folder": result.folder, "interrupted": result.interrupted, **summary})
+        return
+    finished = len(result.results)
+    solved = sum(one.outcome == "success" for one in result.results)
+    halted = sum(one.outcome == "halted" for one in result.results)
+    emit(
+        f"{finished} of {wanted} episodes: {solved} success at end, {halted} halted, "
+        f"{result.errors} errors"
+    )
+    rate = summary.get("pass_rate")
+    if rate and rate.get("value") is not None:
+        emit(
+            f"pass rate {rate['value']:.0%} ({rate['low']:.0%} to {rate['high']:.0%}, 95 % Wilson) "
+            f"of {summary.get('completed')} completed"
+        )
+    elif not finished:
+        emit("pass rate: no data")
+    emit(
+        f"alerts in {summary.get('alerts')} episodes: {summary.get('false_alarms')} false alarms, "
+        f"{summary.get('missed_failures')} failures without one"
+    )
+    policy, overhead = summary.get("policy_ms"), summary.get("overhead_us")
+    if policy and overhead and policy.get("median") is not None:
+        emit(
+            f"policy {policy['median']:.1f} ms a step (p99 {policy['p99']:.1f}), "
+            f"monitor {overhead['median']:.0f} µs (p99 {overhead['p99']:.0f})"
+        )
+    for one in result.results:
+        if one.outcome in ("error", "halted"):
+            emit(f"scene {one.scene}: {one.outcome}: {one.message}")
+    emit(f"trace: {result.folder}")

@@ -1,0 +1,164 @@
+"""The monitor around anybody's environment, for anybody's loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any, Final, final
+
+import gymnasium
+import numpy as np
+
+from monitor.errors import DimensionError
+from monitor.pipeline import Monitor
+from monitor.records import Decision, Step
+from monitor.transition import Transition, read_reset, read_step, unbatch
+
+__all__ = ["MonitoredEnv"]
+
+POLICY_FIELDS: Final = (
+    "token_logits",
+    "token_ids",
+    "action_token_range",
+    "samples",
+    "chunk",
+    "hidden",
+    "policy_error",
+    "decode_ok",
+    "latency_s",
+)
+
+
+class _AnyEnv(gymnasium.Env[Any, Any]):
+    """Makes a gymnasium environment of an object that only has ``reset`` and ``step``."""
+
+    def __init__(self, env: Any) -> None:
+        self.inner = env
+        for name in ("action_space", "observation_space", "metadata", "spec", "render_mode"):
+            if hasattr(env, name):
+                setattr(self, name, getattr(env, name))
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        given = {"seed": seed, "options": options}
+        return self.inner.reset(**{key: value for key, value in given.items() if value is not None})
+
+    def step(self, action: Any) -> Any:
+        return self.inner.step(action)
+
+    def render(self) -> Any:
+        return self.inner.render()
+
+    def close(self) -> None:
+        if hasattr(self.inner, "close"):
+            self.inner.close()
+
+
+@final
+class MonitoredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Judges every action before the environment sees it.
+
+    Works with gymnasium 0.28 to 1.x, with the old gym API (4-tuples, bare reset) and with batched
+    environments of one. ``info["monitor"]`` is the :class:`monitor.records.Decision` of the step.
+    While the monitor recovers, its retreat is sent in place of the action. After a halt the
+    environment is not stepped any more: the last observation comes back with ``truncated`` true.
+
+    Args:
+        env: environment, or any object with ``reset`` and ``step``.
+        monitor: reset with every episode; None makes one for the environment's action space.
+        task: key of the task, where ``info["task"]`` does not say it.
+        measure_latency: take the time between handing out an observation and getting an action
+            for the policy's latency, where :meth:`attach` does not give it.
+
+    Example:
+        >>> class Still:
+        ...     action_space = gymnasium.spaces.Box(-1.0, 1.0, (7,))
+        ...     def reset(self, **options): return {}, {"instruction": "wait"}
+        ...     def step(self, action): return {}, 0.0, False, False, {}
+        >>> env = MonitoredEnv(Still())
+        >>> observation, info = env.reset()
+        >>> *_, truncated, info = env.step(np.full(7, np.nan))
+        >>> truncated, info["monitor"].mode.value
+        (True, 'HALT')
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        monitor: Monitor | None = None,
+        *,
+        task: str | None = None,
+        measure_latency: bool = True,
+    ) -> None:
+        super().__init__(env if isinstance(env, gymnasium.Env) else _AnyEnv(env))
+        self.monitor = _monitor_for(self.env.action_space) if monitor is None else monitor
+        self._task = task
+        self._measure_latency = measure_latency
+        self._attached: dict[str, Any] = {}
+        self._now = Transition(observation=None, info={})
+        self._handed_out: float | None = None
+        self._halted: Decision | None = None
+
+    def attach(self, **signals: Any) -> None:
+        """Hand over what the policy said beside its action, for the next ``step``.
+
+        Args:
+            **signals: fields of :class:`monitor.records.Step` that come from a policy, for
+                example ``token_logits`` and ``token_ids``.
+
+        Raises:
+            TypeError: if a field is not one of a policy.
+        """
+        unknown = sorted(set(signals) - set(POLICY_FIELDS))
+        if unknown:
+            msg = f"unknown signal(s) {', '.join(unknown)}; allowed: {', '.join(POLICY_FIELDS)}"
+            raise TypeError(msg)
+        self._attached = signals
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode, for the environment and for the monitor."""
+        self._now = read_reset(self.env.reset(seed=seed, options=options))
+        self._attached = {}
+        self._halted = None
+        instruction = str(self._now.info.get("instruction", ""))
+        self.monitor.reset(instruction=instruction, task=self._now.info.get("task", self._task))
+        self._handed_out = perf_counter()
+        return self._now.observation, dict(self._now.info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Judge an action and send what may be sent.
+
+        Args:
+            action: shape ``(D,)``, or ``(1, D)`` for a batch of one.
+        """
+        decision = self._halted or self.monitor.update(self._inputs(action))
+        self._attached = {}
+        if decision.action is None:
+            self._halted = decision
+            return self._now.observation, 0.0, False, True, self._info(decision)
+        sent = decision.action.astype(self.env.action_space.dtype or np.float64, copy=False)
+        shape = self.env.action_space.shape
+        self._now = read_step(self.env.step(sent.reshape(shape) if shape else sent))
+        self._handed_out = perf_counter()
+        now = self._now
+        reward = 0.0 if now.reward is None else now.reward
+        return now.observation, reward, now.terminated, now.truncated, self._info(decision)
+
+    def _inputs(self, action: Any) -> Step:
+        given = {"action": unbatch(action, 1), **self._attached}
+        if self._measure_latency and "latency_s" not in given and self._handed_out is not None:
+            given["latency_s"] = perf_counter() - self._handed_out
+        return Step(**self._now.sensed(), success=self._now.success, **given)
+
+    def _info(self, decision: Decision) -> dict[str, Any]:
+        info: Mapping[str, Any] = self._now.info
+        return {**info, "monitor": decision}
+
+
+def _monitor_for(space: Any) -> Monitor:
+    low, high = getattr(space, "low", None), getattr(space, "high", None)
+    if low is None or high is None:
+        msg = f"action space {space!r} has no low and high; pass a monitor of your own"
+        raise DimensionError(msg)
+    return Monitor(action_low=unbatch(np.asarray(low), 1), action_high=unbatch(np.asarray(high), 1))

@@ -1,0 +1,270 @@
+"""What the monitor costs, on one thread, on made-up steps of a plausible kind."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter_ns
+from typing import Any, Final
+
+import numpy as np
+
+from monitor.config import MonitorConfig
+from monitor.errors import MonitorError
+from monitor.pipeline import Monitor
+from monitor.records import Step
+from monitor.rollout.records import EpisodeResult, EpisodeStart, StepRecord
+
+__all__ = ["BenchError", "StepTimes", "Timing", "made_up_steps", "overhead_table", "time_calls"]
+
+WARM: Final = 64
+DIMENSIONS: Final = 7
+SMALL_V: Final = 256
+LARGE_V: Final = 32064
+
+
+class BenchError(MonitorError, RuntimeError):
+    """The run to be timed does not get past its first step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Time of one call, microseconds.
+
+    Attributes:
+        what: what was called.
+        median_us: half of the calls were faster.
+        p99_us: 99 of 100 were.
+        calls: how many were timed.
+    """
+
+    what: str
+    median_us: float
+    p99_us: float
+    calls: int
+
+
+class StepTimes:
+    """The observer that times a real run: policy and monitor, step by step."""
+
+    def __init__(self) -> None:
+        self._policy_us: list[float] = []
+        self._monitor_us: list[float] = []
+
+    @property
+    def steps(self) -> int:
+        """Steps seen."""
+        return len(self._monitor_us)
+
+    def on_start(self, start: EpisodeStart) -> None:
+        """Nothing to time."""
+
+    def on_step(self, record: StepRecord) -> None:
+        """Take in one step."""
+        self._policy_us.append(record.policy_ms * 1e3)
+        self._monitor_us.append(record.overhead_us)
+
+    def on_end(self, result: EpisodeResult) -> None:
+        """Count an episode that broke before its first step, so that nobody waits for ever."""
+        if result.outcome == "error" and result.steps <= 1:
+            raise BenchError(result.message)
+
+    def table(self) -> list[Timing]:
+        """The policy's row and the monitor's."""
+        return [
+            _timing("policy, a step", self._policy_us),
+            _timing("monitor, a step", self._monitor_us),
+        ]
+
+
+def _timing(what: str, times_us: Sequence[float]) -> Timing:
+    return Timing(
+        what=what,
+        median_us=float(np.median(times_us)),
+        p99_us=float(np.percentile(times_us, 99)),
+        calls=len(times_us),
+    )
+
+
+def time_calls(
+    what: str, call: Callable[[int], Any], *, calls: int, each: Callable[[], Any] | None = None
+) -> Timing:
+    """Time ``call(i)`` for i = 0, 1, …, after a warm-up.
+
+    Args:
+        what: name of the row.
+        call: what is timed; gets the number of the call.
+        calls: timed calls.
+        each: called, not timed, before every 80 calls: an episode's reset.
+    """
+    times = np.empty(calls)
+    collecting = gc.isenabled()
+    gc.disable()  # a collection in the middle would be somebody else's time
+    try:
+        for number in range(-WARM, calls):
+            if each is not None and number % 80 == 0:
+                each()
+            began = perf_counter_ns()
+            call(number % calls)
+            if number >= 0:
+                times[number] = perf_counter_ns() - began
+    finally:
+        if collecting:
+            gc.enable()
+    return _timing(what, (times / 1e3).tolist())
+
+
+def made_up_steps(
+    count: int, *, vocabulary: int | None, dimensions: int = DIMENSIONS, seed: int = 0
+) -> list[Step]:
+    """Steps of an arm that nears its goal with some jitter.
+
+    Args:
+        count: how many.
+        vocabulary: V of float32 logits ``(D, V)``; None leaves the tokens out.
+        dimensions: D.
+        seed: of the jitter.
+    """
+    rng = np.random.default_rng(seed)
+    steps = []
+    # A few different logits are enough: 2000 of 7 x 32064 would be 1.8 GB.
+    pool = [] if vocabulary is None else _logits(rng, 16, dimensions, vocabulary)
+    position = np.array([0.3, 0.0, 0.2])
+    for number in range(count):
+        action = 0.02 * rng.standard_normal(dimensions)
+        position = position + 0.2 * action[:3]
+        tokens: dict[str, Any] = {}
+        if pool:
+            logits = pool[number % len(pool)]
+            tokens = {"token_logits": logits, "token_ids": logits.argmax(axis=1)}
+            if vocabulary == LARGE_V:
+                tokens["action_token_range"] = (31744, 32000)
+        steps.append(
+            Step(
+                action=action,
+                tcp_position=position,
+                tcp_quaternion=np.array([1.0, 0.0, 0.0, 0.0]),
+                goal_distance=0.3 * np.exp(-(number % 80) / 40.0) + 0.002 * rng.standard_normal(),
+                gripper=1.0,
+                latency_s=0.05,
+                success=False,
+                **tokens,
+            )
+        )
+    return steps
+
+
+def _logits(
+    rng: np.random.Generator, count: int, tokens: int, vocabulary: int
+) -> list[np.ndarray[Any, Any]]:
+    return [
+        (4.0 * rng.standard_normal((tokens, vocabulary))).astype(np.float32) for _ in range(count)
+    ]
+
+
+def overhead_table(*, quick: bool = False, config: MonitorConfig | None = None) -> list[Timing]:
+    """Time of the whole update, its motion part, torch's softmax beside it, and how both grow.
+
+    Args:
+        quick: fewer calls, for tests.
+        config: of the monitor; None takes the defaults: all metrics, faults and the controller.
+    """
+    config = MonitorConfig() if config is None else config
+    calls = 80 if quick else 2000
+    rows = [_update("update, motion part alone (no logits)", config, calls, vocabulary=None)]
+    for vocabulary in (SMALL_V, LARGE_V):
+        many = calls if vocabulary == SMALL_V else max(80, calls // 4)
+        rows.append(_update(f"update, logits 7×{vocabulary}", config, many, vocabulary=vocabulary))
+        rows.extend(_softmax(vocabulary, many))
+    rows.extend(_vector(config, calls))
+    for window in (8, 16, 32, 64):
+        wider = config.model_copy(
+            update={"metrics": config.metrics.model_copy(update={"window": window})}
+        )
+        rows.append(_update(f"update, window {window}", wider, calls, vocabulary=SMALL_V))
+    rows.extend(
+        _update(f"update, D = {size}", config, calls, vocabulary=SMALL_V, dimensions=size)
+        for size in (7, 14, 28)
+    )
+    rows.extend(
+        _update(f"update, V = {size}", config, calls, vocabulary=size) for size in (256, 1024, 4096)
+    )
+    return rows
+
+
+def _update(
+    what: str,
+    config: MonitorConfig,
+    calls: int,
+    *,
+    vocabulary: int | None,
+    dimensions: int = DIMENSIONS,
+) -> Timing:
+    steps = made_up_steps(min(calls, 400), vocabulary=vocabulary, dimensions=dimensions)
+    high = np.full(dimensions, 1.0)
+    monitor = Monitor(config, action_low=-high, action_high=high)
+    return time_calls(
+        what,
+        lambda number: monitor.update(steps[number % len(steps)]),
+        calls=calls,
+        each=monitor.reset,
+    )
+
+
+def _softmax(vocabulary: int, calls: int) -> Sequence[Timing]:
+    """A plain softmax over the same logits; nothing where torch is not installed."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return ()
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(0)
+    pool = [torch.from_numpy(one) for one in _logits(rng, 16, DIMENSIONS, vocabulary)]
+    what = f"torch.softmax alone, logits 7×{vocabulary}"
+    return (time_calls(what, lambda number: torch.softmax(pool[number % 16], dim=-1), calls=calls),)
+
+
+def _vector(config: MonitorConfig, calls: int) -> Sequence[Timing]:
+    """VectorMonitor per environment and step; nothing where it is not there."""
+    try:
+        from monitor.vector import VectorMonitor  # type: ignore[import-not-found,unused-ignore]
+    except ModuleNotFoundError:
+        return ()
+    rows = []
+    for count in (16, 256, 1024):
+        many = max(20, min(calls, 20_000 // count))
+        step = _batched(count)
+        high = np.full(DIMENSIONS, 1.0)
+        monitor = VectorMonitor(config, num_envs=count, action_low=-high, action_high=high)
+        monitor.reset()
+        whole = time_calls("", partial(_update_vector, monitor, step), calls=many)
+        rows.append(
+            Timing(
+                what=f"VectorMonitor of {count}, per environment",
+                median_us=whole.median_us / count,
+                p99_us=whole.p99_us / count,
+                calls=many,
+            )
+        )
+    return rows
+
+
+def _update_vector(monitor: Any, step: Step, number: int) -> None:
+    monitor.update(step)
+
+
+def _batched(count: int) -> Step:
+    rng = np.random.default_rng(0)
+    logits = (4.0 * rng.standard_normal((count, DIMENSIONS, SMALL_V))).astype(np.float32)
+    return Step(
+        action=0.02 * rng.standard_normal((count, DIMENSIONS)),
+        token_logits=logits,
+        token_ids=logits.argmax(axis=-1),
+        tcp_position=rng.standard_normal((count, 3)),
+        tcp_quaternion=np.tile([1.0, 0.0, 0.0, 0.0], (count, 1)),
+        goal_distance=rng.uniform(0.1, 0.3, count),
+        gripper=np.ones(count),
+        success=np.zeros(count, dtype=bool),
+    )

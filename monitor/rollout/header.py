@@ -1,0 +1,105 @@
+"""What ``run.json`` says: everything needed to know what was run, and to run it again."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from monitor.pipeline import Monitor
+from monitor.rollout.records import EpisodeSpec
+
+__all__ = ["run_header"]
+
+_PACKAGES: Final = (
+    "vlawatch",
+    "numpy",
+    "pydantic",
+    "torch",
+    "transformers",
+    "gymnasium",
+    "mani-skill",
+    "sapien",
+)
+
+
+def run_header(
+    *,
+    env_name: str,
+    env: Any,
+    policy_name: str,
+    monitor: Monitor,
+    specs: Sequence[EpisodeSpec],
+    env_kwargs: Mapping[str, Any] | None = None,
+    policy_kwargs: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Content of ``run.json``.
+
+    Args:
+        env_name: as given to ``make_env``.
+        env: the environment, asked for its action space and control period.
+        policy_name: as given to ``load_policy``.
+        monitor: its configuration and calibration go in whole, so that replay needs no other file.
+        specs: every episode of the run.
+        env_kwargs: arguments of the environment.
+        policy_kwargs: arguments of the policy.
+        seed: of whatever draws by chance in the policy.
+    """
+    space = env.action_space
+    calibration = monitor.calibration
+    return {
+        "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "env": {
+            "name": env_name,
+            "kwargs": dict(env_kwargs or {}),
+            "control_dt_s": getattr(env.unwrapped, "control_dt_s", None),
+            "action_low": np.asarray(space.low, dtype=np.float64),
+            "action_high": np.asarray(space.high, dtype=np.float64),
+        },
+        "policy": {"name": policy_name, "kwargs": dict(policy_kwargs or {})},
+        "monitor": monitor.config.model_dump(mode="json"),
+        "calibration": None if calibration is None else calibration.model_dump(mode="json"),
+        "seed": seed,
+        "episodes": [
+            {"scene": spec.scene, "seed": spec.seed, "options": dict(spec.options)}
+            for spec in specs
+        ],
+        "versions": {"python": platform.python_version(), **_versions()},
+        "git": _git_revision(),
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
+
+
+def _git_revision() -> dict[str, Any] | None:
+    """Commit of the checkout this code runs from, and whether tracked files were changed."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        commit = _git(root, "rev-parse", "HEAD")
+        changed = bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"commit": commit, "changed": changed}
+
+
+def _git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True, timeout=10
+    )
+    return done.stdout.strip()

@@ -1,0 +1,128 @@
+"""Does a policy look at the picture and read the instruction? Asked before it may move anything."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policies import Observation, Policy
+
+__all__ = ["ProbeReport", "distance", "probe_policy"]
+
+VISION_BYPASS: Final = "VISION_BYPASS"
+MIN_MOVE: Final = 1e-3
+"""Total variation, or share of the largest action, below which an answer has not moved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeReport:
+    """How far the policy's answer moves from its answer to the plain question.
+
+    Distances are the largest total variation among action tokens for a policy with logits, else
+    the largest change of an action's component, relative to the larger of the two actions.
+
+    Attributes:
+        measure: "token distribution" or "action".
+        repeat: distance when the same question is asked again: the policy's own chance.
+        pictures: distance by picture: black, white, noise.
+        instructions: distance by instruction: words shuffled, words reversed, empty.
+        sees: some picture moves the answer by more than its own chance.
+        reads: some instruction does.
+    """
+
+    measure: str
+    repeat: float
+    pictures: Mapping[str, float]
+    instructions: Mapping[str, float]
+    sees: bool
+    reads: bool
+
+    @property
+    def fault(self) -> str | None:
+        """``VISION_BYPASS`` where the picture does not matter, else None."""
+        return None if self.sees else VISION_BYPASS
+
+
+def probe_policy(policy: Policy, image: Any, instruction: str, *, seed: int = 0) -> ProbeReport:
+    """Ask a policy about changed pictures and instructions.
+
+    Args:
+        policy: reset before every question.
+        image: a real picture, uint8 ``(H, W, 3)``.
+        instruction: a real instruction.
+        seed: of the noise picture and the shuffled words.
+    """
+    picture = np.asarray(image)
+    rng = np.random.default_rng(seed)
+    noise = rng.integers(0, 256, picture.shape).astype(np.uint8)
+    pictures = {
+        "black": np.zeros_like(picture),
+        "white": np.full_like(picture, 255),
+        "noise": noise,
+    }
+    plain = _ask(policy, picture, instruction)
+    repeat = distance(plain, _ask(policy, picture, instruction))
+    by_picture = {
+        name: distance(plain, _ask(policy, changed, instruction))
+        for name, changed in pictures.items()
+    }
+    by_instruction = {
+        name: distance(plain, _ask(policy, picture, text))
+        for name, text in _instructions(instruction, seed).items()
+    }
+    # Chance alone must not pass for sight; twice the repeat's distance leaves it some room.
+    floor = max(MIN_MOVE, 2.0 * repeat)
+    return ProbeReport(
+        measure="action" if plain.token_logits is None else "token distribution",
+        repeat=repeat,
+        pictures=by_picture,
+        instructions=by_instruction,
+        sees=any(value > floor for value in by_picture.values()),
+        reads=any(value > floor for value in by_instruction.values()),
+    )
+
+
+def distance(one: Any, other: Any) -> float:
+    """Distance in [0, 1] between two answers, see :class:`ProbeReport`."""
+    if one.token_logits is not None and other.token_logits is not None:
+        left, right = _probabilities(one.token_logits), _probabilities(other.token_logits)
+        if left.shape == right.shape:
+            return float(np.abs(left - right).sum(axis=-1).max() / 2.0)
+    first, second = _array(one.action), _array(other.action)
+    if first.shape != second.shape:
+        return 1.0
+    scale = max(float(np.abs(first).max(initial=0.0)), float(np.abs(second).max(initial=0.0)))
+    return 0.0 if scale == 0.0 else float(np.abs(first - second).max() / (2.0 * scale))
+
+
+def _ask(policy: Policy, image: NDArray[Any], instruction: str) -> Any:
+    policy.reset(instruction)
+    return policy.act(Observation(image=image, instruction=instruction))
+
+
+def _instructions(instruction: str, seed: int) -> dict[str, str]:
+    words = instruction.split()
+    shuffled = list(words)
+    random.Random(seed).shuffle(shuffled)
+    return {
+        "shuffled": " ".join(shuffled),
+        "reversed": " ".join(reversed(words)),
+        "empty": "",
+    }
+
+
+def _probabilities(logits: Any) -> NDArray[np.float64]:
+    values = _array(logits)
+    values = np.exp(values - values.max(axis=-1, keepdims=True))
+    return np.asarray(values / values.sum(axis=-1, keepdims=True), dtype=np.float64)
+
+
+def _array(value: Any) -> NDArray[np.float64]:
+    if hasattr(value, "detach"):
+        value = value.detach().double().cpu().numpy()
+    return np.asarray(value, dtype=np.float64)
