@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor.rollout.probe import distance, probe_policy
+from policies import Observation, PolicyOutput, load_policy
+
+IMAGE = np.random.default_rng(0).integers(0, 256, (16, 16, 3)).astype(np.uint8)
+
+
+class Made:
+    """Logits from the picture's mean and the instruction, as told."""
+
+    name = "made"
+    signals: frozenset[str] = frozenset()
+
+    def __init__(self, *, sees: bool, reads: bool, chance: float = 0.0) -> None:
+        self.sees, self.reads, self.chance = sees, reads, chance
+        self.rng = np.random.default_rng(0)
+
+    def reset(self, instruction: str) -> None:
+        pass
+
+    def act(self, observation: Observation) -> PolicyOutput:
+        logits = np.zeros((7, 16))
+        if self.sees:
+            logits[:, 0] += observation.image.mean() / 50.0
+        if self.reads:
+            words = observation.instruction.split()
+            logits[:, 1] += sum(i * len(word) for i, word in enumerate(words)) / 50.0
+        logits += self.chance * self.rng.standard_normal(logits.shape)
+        return PolicyOutput(action=np.zeros(7), token_logits=logits)
+
+
+@pytest.mark.parametrize("sees", [True, False])
+@pytest.mark.parametrize("reads", [True, False])
+def test_the_probe_tells_looking_and_reading_apart(sees: bool, reads: bool) -> None:
+    report = probe_policy(Made(sees=sees, reads=reads), IMAGE, "put the red can on the plate")
+    assert (report.sees, report.reads) == (sees, reads)
+    assert report.fault == (None if sees else "VISION_BYPASS")
+    assert report.repeat == 0.0
+    assert report.measure == "token distribution"
+
+
+def test_chance_does_not_pass_for_sight() -> None:
+    policy = Made(sees=False, reads=False, chance=0.3)
+    assert probe_policy(policy, IMAGE, "put the red can on the plate").fault == "VISION_BYPASS"
+
+
+def test_a_policy_that_looks_at_nothing_is_refused() -> None:
+    report = probe_policy(load_policy("hold"), IMAGE, "wait")
+    assert report.fault == "VISION_BYPASS"
+    assert report.measure == "action"
+
+
+def test_distance_is_total_variation_of_the_worst_token() -> None:
+    def answer(probabilities: Any) -> PolicyOutput:
+        return PolicyOutput(action=np.zeros(7), token_logits=np.log(probabilities))
+
+    one = answer(np.array([[0.5, 0.5], [0.9, 0.1]]))
+    other = answer(np.array([[0.5, 0.5], [0.6, 0.4]]))
+    assert distance(one, other) == pytest.approx(0.3)
+
+
+def test_distance_of_actions_is_relative() -> None:
+    one = PolicyOutput(action=np.array([0.01, 0.0]))
+    other = PolicyOutput(action=np.array([-0.01, 0.0]))
+    assert distance(one, other) == pytest.approx(1.0)
+    assert distance(one, one) == 0.0
+    assert distance(one, PolicyOutput(action=np.zeros(3))) == 1.0
