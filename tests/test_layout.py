@@ -94,8 +94,12 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 
 ALONE = """
 import importlib, os, sys
-for name in ("torch", "mani_skill.envs", "transformers", "scipy.stats", "pydantic", "typer", "rich"):
-    importlib.import_module(name)  # not ours: loaded once, so that a fork is cheap
+# Loaded once, so that a fork is cheap: what is not ours, and monitor itself, which is the first
+# thing that an import of any of its modules loads.
+from scipy import stats
+from transformers import AutoModel, DynamicCache, LlamaForCausalLM
+for name in ("mani_skill.envs", "typer", "rich", "monitor"):
+    importlib.import_module(name)
 for name in sys.argv[1:]:
     child = os.fork()
     if child == 0:
