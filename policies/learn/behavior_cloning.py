@@ -109,7 +109,7 @@ class Trainer:
             tokenizer = load_tokenizer(init)
             self.model = load_model(init).requires_grad_(requires_grad=True)
             self.model_json = dict(self.model.config.source)
-        self.model.to(memory_format=torch.channels_last).train()
+        self.model.to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
         self.tokenizer_json: str = tokenizer.to_str(pretty=True)
         self.statistics = ActionStatistics.from_json(
             next(iter(self.model_json["norm_stats"].values()))["action"]

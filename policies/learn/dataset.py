@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["Batch", "Demonstrations", "action_statistics", "soft_targets"]
 
@@ -143,7 +143,7 @@ def action_statistics(action: FloatArray) -> dict[str, Any]:
     }
 
 
-def soft_targets(normalized: FloatArray, sigma_bins: float, n_bins: int = 256) -> FloatArray:
+def soft_targets(normalized: ArrayLike, sigma_bins: float, n_bins: int = 256) -> FloatArray:
     """Target distribution over action ids, lowest id first, shape ``(..., n_bins)``.
 
     A Gaussian around the exact action, so that a near bin is a small error. Ids fall while actions

@@ -31,7 +31,7 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
     """
     single, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if single.is_file():
-        return load_file(single)
+        return dict(load_file(single))
     if not index.is_file():
         msg = f"{folder} holds neither model.safetensors nor model.safetensors.index.json"
         raise CheckpointError(msg)

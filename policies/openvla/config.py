@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 from monitor.errors import ConfigError
 
-__all__ = ["GroundedConvConfig", "LlamaSizes", "OpenVLAConfig", "ViTConfig"]
+__all__ = [
+    "TOWERS",
+    "GroundedConvConfig",
+    "LlamaSizes",
+    "OpenVLAConfig",
+    "ViTConfig",
+    "grounded_conv_json",
+]
 
 GROUNDED_CONV: Final = "grounded-conv"
 
@@ -244,15 +251,20 @@ def grounded_conv_json(
     }
 
 
+def _image_size(data: Mapping[str, Any], index: int, tower: ViTConfig) -> int:
+    sizes = data.get("image_sizes") or []
+    return int(sizes[index]) if index < len(sizes) else tower.image_size
+
+
 def _towers(data: Mapping[str, Any]) -> tuple[ViTConfig, ...]:
     tiny = data.get("tiny_dims") or {}
-    towers = []
+    towers: list[ViTConfig] = []
     names = data.get("timm_model_ids") or []
     for name, part in zip(names, ("featurizer", "fused_featurizer"), strict=False):
         if name not in TOWERS:
             msg = f"vision tower {name!r} is not known; known: {', '.join(sorted(TOWERS))}"
             raise ConfigError(msg)
-        tower = TOWERS[name]
+        tower = replace(TOWERS[name], image_size=_image_size(data, len(towers), TOWERS[name]))
         if part in tiny:
             own = tiny[part]
             tower = ViTConfig(

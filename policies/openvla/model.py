@@ -136,8 +136,15 @@ class OpenVLA(nn.Module):
                 "attention_mask": whole,
                 "position_ids": (whole.cumsum(dim=1) - 1).clamp(min=0),
             }
-        hidden = self.language_model.model(inputs_embeds=inputs, use_cache=False, **extra)
-        last = hidden.last_hidden_state[:, -steps:]
+        out = self.language_model.model(inputs_embeds=inputs, use_cache=False, **extra)
+        hidden = out.last_hidden_state
+        if mask is None:
+            last = hidden[:, -steps:]
+        else:
+            # The first action token is predicted where the real prompt ends, before its padding.
+            end = mask.sum(dim=1) + visual.tokens.shape[1] - 1
+            first = hidden[torch.arange(len(hidden), device=hidden.device), end]
+            last = torch.cat([first[:, None], hidden[:, hidden.shape[1] - steps + 1 :]], dim=1)
         return self.language_model.lm_head(last), visual
 
     @torch.inference_mode()

@@ -70,6 +70,7 @@ class OpenVLAPolicy:
         self._samples, self._temperature, self._seed = samples, temperature, seed
         self._generator = torch.Generator(device).manual_seed(seed)
         self._tokenizer: Any = None
+        self._instruction = ""
         self._prompt: tuple[str, list[int]] | None = None
         self.signals = frozenset({"token_logits", "token_ids", "hidden", "normalized_action"})
         if samples:
@@ -77,6 +78,7 @@ class OpenVLAPolicy:
 
     def reset(self, instruction: str) -> None:
         """Begin an episode; sampling starts from the seed again."""
+        self._instruction = instruction
         self._generator.manual_seed(self._seed)
 
     def act(self, observation: Observation) -> PolicyOutput:
@@ -85,7 +87,7 @@ class OpenVLAPolicy:
         Raises:
             MissingTokenizerError: if the checkpoint has no tokenizer.
         """
-        ids = self._ids(observation.instruction)
+        ids = self._ids(observation.instruction or self._instruction)
         pixels = self._processor(observation.image)
         return self.infer(input_ids=[ids], pixel_values=pixels)
 

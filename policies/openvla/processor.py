@@ -100,7 +100,8 @@ class ImageProcessor:
             picture = _middle(picture)
         towers = zip(self.sizes, self.means, self.stds, self.interpolations, strict=True)
         stack = [
-            (_resized(picture, size, how) - np.float32(mean)) / np.float32(std)
+            (_resized(picture, size, how) - np.asarray(mean, np.float32))
+            / np.asarray(std, np.float32)
             for size, mean, std, how in towers
         ]
         return np.ascontiguousarray(np.concatenate(stack, axis=-1).transpose(2, 0, 1)[None])

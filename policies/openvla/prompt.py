@@ -24,7 +24,7 @@ def build_prompt(instruction: str) -> str:
     r"""The text that the model was trained on.
 
     >>> build_prompt("Put the carrot on the plate")
-    'In: What action should the robot take to put the carrot on the plate?\\nOut:'
+    'In: What action should the robot take to put the carrot on the plate?\nOut:'
     """
     return TEMPLATE.format(instruction=instruction.strip().lower())
 

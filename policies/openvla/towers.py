@@ -38,17 +38,16 @@ class VisionTowers(nn.Module):
         towers = [self.featurizer]
         if self.fused_featurizer is not None:
             towers.append(self.fused_featurizer)
-        parts = zip(towers, pixels.split(3, dim=1), strict=True)
+        parts = zip(towers, torch.split(pixels, 3, dim=1), strict=True)
         return torch.cat([patch_features(tower, part) for tower, part in parts], dim=-1)
 
     def fill_buffers(self) -> None:
         """Compute the indices that no checkpoint holds."""
-        for module in self.modules():
-            if isinstance(getattr(module, "position_ids", None), Tensor):
-                count = module.position_embedding.num_embeddings
-                module.register_buffer(
-                    "position_ids", torch.arange(count).unsqueeze(0), persistent=False
-                )
+        for tower in (self.featurizer, self.fused_featurizer):
+            if isinstance(tower, SiglipVisionModel):
+                count = tower.embeddings.position_embedding.num_embeddings
+                index = torch.arange(count).unsqueeze(0)
+                tower.embeddings.register_buffer("position_ids", index, persistent=False)
 
 
 def patch_features(tower: nn.Module, pixels: Tensor) -> Tensor:
@@ -60,8 +59,9 @@ def patch_features(tower: nn.Module, pixels: Tensor) -> Tensor:
 
 
 def _tower(config: ViTConfig) -> nn.Module:
+    tower: nn.Module
     if config.family == "dino":
-        return Dinov2WithRegistersModel(
+        tower = Dinov2WithRegistersModel(
             Dinov2WithRegistersConfig(
                 hidden_size=config.width,
                 num_hidden_layers=config.depth,
@@ -73,17 +73,19 @@ def _tower(config: ViTConfig) -> nn.Module:
                 layer_norm_eps=1e-6,
             )
         )
-    return SiglipVisionModel(
-        SiglipVisionConfig(
-            hidden_size=config.width,
-            num_hidden_layers=config.depth,
-            num_attention_heads=config.heads,
-            intermediate_size=config.mlp_width,
-            image_size=config.image_size,
-            patch_size=config.patch_size,
-            # timm's exact GELU; transformers' default is the tanh form.
-            hidden_act="gelu",
-            layer_norm_eps=1e-6,
-            vision_use_head=False,
+    else:
+        tower = SiglipVisionModel(
+            SiglipVisionConfig(
+                hidden_size=config.width,
+                num_hidden_layers=config.depth,
+                num_attention_heads=config.heads,
+                intermediate_size=config.mlp_width,
+                image_size=config.image_size,
+                patch_size=config.patch_size,
+                # timm's exact GELU; transformers' default is the tanh form.
+                hidden_act="gelu",
+                layer_norm_eps=1e-6,
+                vision_use_head=False,
+            )
         )
-    )
+    return tower

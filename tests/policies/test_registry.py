@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from monitor.errors import ConfigError
+from policies import Observation, Policy, list_policies, load_policy
+
+SEEN = Observation(image=np.zeros((4, 4, 3), np.uint8), instruction="wave")
+
+
+def test_unknown_name_gets_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'openvla-mini'"):
+        load_policy("openvla-mni")
+
+
+def test_unknown_argument_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"policy 'hold': .*speed"):
+        load_policy("hold", speed=3)
+
+
+def test_missing_checkpoint_argument_is_named() -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(ConfigError, match=r"policy 'openvla': .*checkpoint"):
+        load_policy("openvla")
+
+
+def test_every_entry_has_a_summary() -> None:
+    assert {"openvla", "openvla-mini", "expert", "random", "hold"} <= set(list_policies())
+    assert all(spec.summary for spec in list_policies().values())
+
+
+@pytest.mark.parametrize("name", ["random", "hold"])
+def test_simple_policies_keep_the_contract(name: str) -> None:
+    policy = load_policy(name)
+    assert isinstance(policy, Policy)
+    policy.reset("wave")
+    first = policy.act(SEEN)
+    policy.reset("wave")
+    np.testing.assert_array_equal(policy.act(SEEN).action, first.action)
+    assert first.action.shape == (7,)
+    assert first.token_logits is None
+
+
+def test_listing_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, policies; policies.list_policies(); "
+        "print([m for m in ('torch', 'transformers', 'gymnasium', 'sapien') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
