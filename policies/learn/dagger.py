@@ -27,8 +27,8 @@ __all__ = ["StallWatch", "aggregate"]
 
 log = logging.getLogger(__name__)
 
-STALL_STEPS: Final = 8
-STALL_M: Final = 0.008
+STALL_STEPS: Final = 10
+STALL_M: Final = 0.03
 TAKEOVER_STEPS: Final = 6
 
 
@@ -36,8 +36,8 @@ class StallWatch:
     """Tells when the tool has hardly moved for some steps, and hands over for a few.
 
     >>> watch = StallWatch()
-    >>> [watch.update(np.zeros(3)) for _ in range(9)].index(True)
-    7
+    >>> [watch.update(np.zeros(3)) for _ in range(12)].index(True)
+    9
     """
 
     def __init__(self) -> None:

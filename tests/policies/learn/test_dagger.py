@@ -66,7 +66,7 @@ def test_expert_takes_over_for_a_few_steps_when_the_tool_stalls() -> None:
     taken = [watch.update(np.zeros(3)) for _ in range(STALL_STEPS + TAKEOVER_STEPS)]
     assert taken == [False] * (STALL_STEPS - 1) + [True] * TAKEOVER_STEPS + [False]
     moving = StallWatch()
-    assert not any(moving.update(np.array([0.01 * i, 0, 0])) for i in range(30))
+    assert not any(moving.update(np.array([0.02 * i, 0, 0])) for i in range(30))
 
 
 def test_every_frame_is_labelled_and_a_stalled_learner_still_gets_on() -> None:
