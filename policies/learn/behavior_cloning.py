@@ -9,7 +9,7 @@ import argparse
 import json
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
 
 from policies.learn.dataset import Batch, Demonstrations, action_statistics, soft_targets
+from policies.learn.losses import Losses, LossWeights, batch_losses, relit
 from policies.learn.vocabulary import WORD_SLOTS, build_tokenizer
 from policies.openvla.checkpoint import load_model, save_model
 from policies.openvla.config import (
@@ -28,12 +28,12 @@ from policies.openvla.config import (
     OpenVLAConfig,
     grounded_conv_json,
 )
-from policies.openvla.grounded import VisualTokens, cell_centers
+from policies.openvla.grounded import VisualTokens
 from policies.openvla.model import OpenVLA
 from policies.openvla.prompt import load_tokenizer, prompt_ids
 from policies.openvla.tokens import ActionStatistics, decode_ids, encode_actions
 
-__all__ = ["Losses", "Trainer", "TrainingConfig", "main"]
+__all__ = ["Trainer", "TrainingConfig", "main"]
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +54,7 @@ class TrainingConfig:
         final_sigma_bins: width at the end.
         ema: decay of the averaged weights, which are the ones that are saved.
         clip: largest gradient norm.
-        keypoint_weight: of the pixels of tool and objects.
-        heat_weight: of the cross entropy of the point maps.
-        position_weight: of the positions in units of 0.1 m.
+        weights: of the parts of the loss.
         report_every: steps between lines of the log.
         save_every: steps between checkpoints.
         max_steps: stop here at the latest.
@@ -72,23 +70,12 @@ class TrainingConfig:
     final_sigma_bins: float = 1.0
     ema: float = 0.998
     clip: float = 1.0
-    keypoint_weight: float = 5.0
-    heat_weight: float = 0.2
-    position_weight: float = 1.0
+    weights: LossWeights = field(default_factory=LossWeights)
     report_every: int = 500
     save_every: int = 5000
     max_steps: int = 10**9
     seed: int = 0
     bf16: bool = False
-
-
-@dataclass(slots=True, kw_only=True)
-class Losses:
-    """Parts of the loss; ``token`` per action dimension, shape ``(7,)``."""
-
-    total: Tensor
-    token: Tensor
-    keypoint_px: Tensor
 
 
 class Trainer:
@@ -119,7 +106,6 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(self.model.parameters(), config.learning_rate)
         self.step = 0
         self.spent_s = 0.0
-        self._cells = cell_centers(self.model.config.image_size // 4)
 
     @property
     def progress(self) -> float:
@@ -138,9 +124,7 @@ class Trainer:
             losses = self._update(self.data.batch(rows, self.rng, augment=True))
             now = time.monotonic()
             self.spent_s, started = self.spent_s + now - started, now
-            sums += np.array(
-                [losses.total.item(), *losses.token.tolist(), *losses.keypoint_px.tolist()]
-            )
+            sums += np.array([losses.total.item(), *losses.token.tolist(), *losses.pixel.tolist()])
             since += 1
             if self.step % self.config.report_every == 0 or self.progress >= 1.0:
                 used = time.process_time() - cpu
@@ -158,7 +142,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         with torch.autocast("cpu", torch.bfloat16, enabled=self.config.bf16):
-            losses = self.losses(batch, self.model, sigma=self._sigma(progress), augment=True)
+            losses = self.losses(batch, sigma=self._sigma(progress), augment=True)
         self.optimizer.zero_grad(set_to_none=True)
         losses.total.backward()  # type: ignore[no-untyped-call]
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
@@ -175,68 +159,26 @@ class Trainer:
         c = self.config
         return c.sigma_bins + (c.final_sigma_bins - c.sigma_bins) * late
 
-    def losses(self, batch: Batch, model: OpenVLA, *, sigma: float, augment: bool) -> Losses:
-        """Loss of one batch."""
-        logits, visual, target, ids = self._forward(batch, model, sigma=sigma, augment=augment)
-        del ids
-        low, high = model.config.action_token_range
-        log_p = torch.log_softmax(logits.float(), dim=-1)[..., low:high]
-        floor = -(target * target.clamp(min=1e-12).log()).sum(-1)
-        token = (-(target * log_p).sum(-1) - floor).mean(dim=0)
-        keypoint, heat, pixels = self._point_losses(batch, visual, model.config.image_size)
-        true = torch.from_numpy(batch.positions)
-        assert visual.positions is not None
-        position = F.smooth_l1_loss(visual.positions.float() * 10.0, true * 10.0)
-        c = self.config
-        total = (
-            token.mean()
-            + c.keypoint_weight * keypoint
-            + c.heat_weight * heat
-            + c.position_weight * position
+    def losses(self, batch: Batch, *, sigma: float, augment: bool) -> Losses:
+        """Loss of one batch under the live weights."""
+        logits, visual = self._forward(batch, augment=augment)
+        target = soft_targets(
+            self.statistics.normalize(batch.action), sigma, self.model.config.n_action_bins
         )
-        return Losses(total=total, token=token.detach(), keypoint_px=pixels)
+        return batch_losses(batch, logits, torch.from_numpy(target), visual, self.config.weights)
 
-    def _forward(
-        self, batch: Batch, model: OpenVLA, *, sigma: float, augment: bool
-    ) -> tuple[Tensor, VisualTokens, Tensor, Tensor]:
+    def _forward(self, batch: Batch, *, augment: bool) -> tuple[Tensor, VisualTokens]:
+        """Log-probabilities of the action ids ``(B, 7, bins)``, and what the tower saw."""
         pixels = torch.from_numpy(batch.image).permute(0, 3, 1, 2).float() / 127.5 - 1.0
         if augment:
-            pixels = self._relit(pixels)
+            pixels = relit(pixels, self.rng)
+        config = self.model.config
         normalized = self.statistics.normalize(batch.action)
-        config = model.config
         ids = torch.from_numpy(encode_actions(normalized, config.token_base, config.n_action_bins))
-        target = torch.from_numpy(soft_targets(normalized, sigma, config.n_action_bins))
         mask = None if self.prompt_mask is None else self.prompt_mask[batch.prompt]
-        logits, visual = model(self.prompts[batch.prompt], pixels, ids, mask)
-        return logits, visual, target, ids
-
-    def _relit(self, pixels: Tensor) -> Tensor:
-        n = len(pixels)
-        draw = torch.from_numpy(self.rng.uniform(-1.0, 1.0, (n, 5)).astype(np.float32))
-        gain = 1.0 + 0.25 * draw[:, 0, None, None, None]
-        offset = 0.2 * draw[:, 1, None, None, None] + 0.05 * draw[:, 2:, None, None]
-        mean = pixels.mean(dim=(1, 2, 3), keepdim=True)
-        return ((pixels - mean) * gain + mean + offset).clamp(-1.0, 1.0)
-
-    def _point_losses(
-        self, batch: Batch, visual: VisualTokens, side: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Of tool, target (free), named object, other object, target (grounded)."""
-        assert visual.keypoints is not None
-        assert visual.grounded is not None
-        assert visual.heat is not None
-        found = torch.cat([visual.keypoints[:, :2], visual.grounded[:, :3]], dim=1).float()
-        true = torch.from_numpy(batch.keypoints)[:, [0, 3, 1, 2, 3]]
-        seen = (true.abs() <= 1.0).all(dim=-1).float()
-        share = seen / seen.sum().clamp(min=1.0)
-        smooth = F.smooth_l1_loss(found, true, reduction="none", beta=0.05).sum(dim=-1)
-        square = (true[:, :, None, :] - self._cells).square().sum(dim=-1)
-        cell = 8.0 / side
-        place = torch.softmax(-0.5 * square / cell**2, dim=-1)
-        cross = -(place * visual.heat[:, :5].float()).sum(dim=-1)
-        error = (found - true).detach().norm(dim=-1) * seen * (side / 2.0)
-        per_point = error.sum(dim=0) / seen.sum(dim=0).clamp(min=1.0)
-        return (smooth * share).sum(), (cross * share).sum(), per_point[[0, 2, 3, 4]]
+        logits, visual = self.model(self.prompts[batch.prompt], pixels, ids, mask)
+        low, high = config.action_token_range
+        return torch.log_softmax(logits.float(), dim=-1)[..., low:high], visual
 
     @torch.no_grad()
     def validate(self, frames: int = 256) -> dict[str, float]:
@@ -246,12 +188,11 @@ class Trainer:
         live = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
         self.model.load_state_dict(self.average)
         batch = self.data.batch(rows, rng, augment=False)
-        logits, visual, _, _ = self._forward(batch, self.model, sigma=1.0, augment=False)
-        _, _, pixels = self._point_losses(batch, visual, self.model.config.image_size)
+        log_p, visual = self._forward(batch, augment=False)
+        pixel = batch_losses(batch, log_p, log_p.exp(), visual, self.config.weights).pixel
         self.model.load_state_dict(live)
         config = self.model.config
-        low, high = config.action_token_range
-        ids = logits[..., low:high].argmax(dim=-1).numpy() + low
+        ids = log_p.argmax(dim=-1).numpy() + config.action_token_range[0]
         action = self.statistics.unnormalize(
             decode_ids(ids, config.token_base, config.n_action_bins)
         )
@@ -259,7 +200,7 @@ class Trainer:
         return {
             "mm": float(error[:, :3].mean() * 1e3),
             "gripper": float((np.sign(action[:, 6]) == np.sign(batch.action[:, 6])).mean()),
-            "named_px": float(pixels[1]),
+            "named_px": float(pixel[1]),
         }
 
     def _report(self, mean: np.ndarray[Any, Any], rate: float) -> None:

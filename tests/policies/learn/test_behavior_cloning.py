@@ -64,10 +64,10 @@ def test_loss_falls_and_the_checkpoint_acts(data: Demonstrations, tmp_path: Path
     trainer = Trainer(data, tmp_path / "a", config(60))
     batch = data.batch(data.train[:64], np.random.default_rng(0), augment=False)
     with torch.no_grad():
-        before = trainer.losses(batch, trainer.model, sigma=3.0, augment=False).total
+        before = trainer.losses(batch, sigma=3.0, augment=False).total
     trainer.run()
     with torch.no_grad():
-        after = trainer.losses(batch, trainer.model, sigma=3.0, augment=False).total
+        after = trainer.losses(batch, sigma=3.0, augment=False).total
     assert after < 0.75 * before
     policy = load_policy("openvla-mini", checkpoint=tmp_path / "a")
     out = policy.act(Observation(image=data.image[0], instruction=data.instructions[0]))
