@@ -81,8 +81,8 @@ apt_install() {
 
 loads() { "$python" -I -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' "$1" 2>/dev/null; }
 
-# What SAPIEN, ManiSkill and OpenCV are linked with, and Debian's package of each; found by trying
-# on empty Debian roots. Packages renamed in Debian 13 are given by both names.
+# What SAPIEN and OpenCV (which ManiSkill imports) are linked with, and Debian's package of each;
+# found by trying on an empty Debian root. A package renamed in Debian 13 is given by both names.
 install_libraries() {
   local line soname package missing=()
   while read -r soname line; do
@@ -97,11 +97,8 @@ install_libraries() {
     done
   done <<'LIST'
 libX11.so.6 libx11-6
-libXext.so.6 libxext6
 libGL.so.1 libgl1
-libEGL.so.1 libegl1
 libgthread-2.0.so.0 libglib2.0-0t64 libglib2.0-0
-libgomp.so.1 libgomp1
 libvulkan.so.1 libvulkan1
 LIST
   [ "${#missing[@]}" -eq 0 ] || apt_install "${missing[@]}"

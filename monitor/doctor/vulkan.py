@@ -16,7 +16,7 @@ from typing import Final
 __all__ = ["MIN_SOFTWARE_MAJOR", "Device", "list_devices", "main"]
 
 MIN_SOFTWARE_MAJOR: Final = 25
-"""Oldest Mesa whose software renderer we tried with SAPIEN 3 and found to work."""
+"""Oldest Mesa whose software renderer SAPIEN 3 takes of those we tried: 25.0.7, but not 22.3.6."""
 
 KINDS: Final = ("other", "integrated", "discrete", "virtual", "software")
 """VkPhysicalDeviceType, in the order of its values."""
