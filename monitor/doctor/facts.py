@@ -68,5 +68,5 @@ class Facts:
     def system(self) -> str:
         """The command that installs Vulkan's software renderer and the shared libraries."""
         if self.checkout is None:
-            return "sudo apt-get install mesa-vulkan-drivers libvulkan1 libx11-6 libgl1"
+            return "sudo apt-get install mesa-vulkan-drivers libx11-6 libgl1 libglib2.0-0"
         return f"bash '{self.checkout}/scripts/setup.sh' run"
