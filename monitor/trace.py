@@ -24,7 +24,16 @@ import numpy as np
 
 from monitor.errors import MonitorError
 
-__all__ = ["SCHEMA", "RunFolder", "RunWriter", "TraceError", "dumps", "jsonable", "read_lines"]
+__all__ = [
+    "SCHEMA",
+    "RunFolder",
+    "RunWriter",
+    "TraceError",
+    "check_free",
+    "dumps",
+    "jsonable",
+    "read_lines",
+]
 
 SCHEMA: Final = 1
 """Version of the files' layout; raised when a reader of the old one would misread the new."""
@@ -215,9 +224,8 @@ class RunWriter:
         self.path = Path(path)
         content: Record = jsonable({"schema": SCHEMA, **header})
         present = (self.path / "run.json").exists()
-        if present and not resume:
-            msg = f"{self.path} already holds a run; pass --resume to continue it, or another --out"
-            raise TraceError(msg)
+        if not resume:
+            check_free(self.path)
         self.path.mkdir(parents=True, exist_ok=True)
         self._steps = (self.path / "steps.jsonl").open("ab", buffering=0)
         try:
@@ -274,6 +282,17 @@ class RunWriter:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def check_free(path: Path | str) -> None:
+    """See that a new run may be written to a folder, before anything slow is started.
+
+    Raises:
+        TraceError: if there is a run already.
+    """
+    if (Path(path) / "run.json").exists():
+        msg = f"{path} already holds a run; pass --resume to continue it, or another --out"
+        raise TraceError(msg)
 
 
 def _append(file: IO[bytes], record: Mapping[str, Any]) -> None:

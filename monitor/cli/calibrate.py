@@ -20,15 +20,20 @@ def calibrate(
         float,
         typer.Option("--alpha", min=0.0, max=1.0, help="False alarms allowed on successes."),
     ] = 0.1,
+    monitor: Annotated[
+        str | None,
+        typer.Option("--monitor", help="Fit for this configuration instead of the runs' own."),
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Fit thresholds on successful runs.
 
     Signal tables and split-conformal thresholds, from the successful episodes alone. Refuses where there are too few of them for alpha, and says how many are missing.
     """
+    from monitor.config import load_config
     from monitor.study.calibrate import calibrate as fit
 
-    fitted = fit(runs, alpha=alpha)
+    fitted = fit(runs, alpha=alpha, config=None if monitor is None else load_config(monitor))
     fitted.save(out)
     if as_json:
         emit_json(fitted)

@@ -83,11 +83,8 @@ def run(
     from monitor.cli.session import make_monitor, one_thread, open_env, open_policy
     from monitor.errors import ConfigError
     from monitor.rollout import EpisodeSpec, parse_scenes, run_header, run_sweep
-
-    try:
-        from monitor.study.summary import build_summary
-    except ModuleNotFoundError:
-        build_summary = None
+    from monitor.study.summary import build_summary
+    from monitor.trace import check_free
 
     one_thread()
     if resume and out is None:
@@ -100,6 +97,8 @@ def run(
         extra["swap_instruction"] = True
     specs = [EpisodeSpec(scene=scene, seed=seed, options=extra) for scene in parse_scenes(scenes)]
     folder = out if out is not None else _new_folder(env, policy)
+    if not resume:
+        check_free(folder)
     world = open_env(env)
     agent, given = open_policy(
         policy,

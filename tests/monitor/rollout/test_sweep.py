@@ -79,7 +79,8 @@ def test_the_trace_replays_bit_for_bit(
             assert decision.score == line["score"]
             assert dict(decision.metrics) == line["metrics"]
             assert decision.mode.value == line["mode"]
-            assert (None if line["sent"] is None else decision.action.tolist()) == line["sent"]
+            action = None if decision.action is None else decision.action.tolist()
+            assert action == line["sent"]
 
 
 def test_ctrl_c_keeps_what_is_finished_and_resume_completes_the_rest(

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+
+from monitor.cli.main import main
+from monitor.trace import RunFolder
+
+COMMANDS = (
+    "run",
+    "evaluate",
+    "replay",
+    "calibrate",
+    "report",
+    "export",
+    "envs",
+    "policies",
+    "metrics",
+    "probe",
+    "doctor",
+    "bench",
+)
+
+
+def vlawatch(*arguments: Any, **given: Any) -> subprocess.CompletedProcess[str]:
+    """The console script in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "monitor.cli.main", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+        **given,
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    assert "Usage: vlawatch" in capsys.readouterr().out
+
+
+def test_help_is_fast_and_light() -> None:
+    script = (
+        "import sys\n"
+        "from monitor.cli.main import main\n"
+        "code = main(['--help'])\n"
+        "heavy = {'torch', 'scipy', 'gymnasium', 'transformers', 'sapien', 'matplotlib', 'pandas'}\n"
+        "sys.exit(code or ', '.join(heavy & set(sys.modules)) or 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(command in done.stdout for command in COMMANDS)
+
+
+def test_the_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["envs", "--json"]) == 0
+    assert "widowx-put-on" in json.loads(capsys.readouterr().out)
+    assert main(["policies", "--json"]) == 0
+    assert {"openvla-mini", "expert", "random", "hold"} <= set(json.loads(capsys.readouterr().out))
+    assert main(["metrics"]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert rows[0][0] == "id"
+    assert {"TB-E", "A-PI", "TCP-VI", "TI", "OT", "NIS"} <= {row[0] for row in rows}
+    assert {len(row) for row in rows} == {8}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "--scenes", "x"], "cannot read scenes 'x'"),
+        (["run", "--env", "widowx-puton"], "did you mean 'widowx-put-on'"),
+        (["run", "--resume"], "--resume needs --out"),
+        (["run", "--nonsense"], "No such option"),
+        (["nonsense"], "No such command"),
+        (["export", "."], "--parquet"),
+    ],
+)
+def test_wrong_usage_is_code_2_and_says_what_to_do(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert captured.out == ""
+
+
+def test_without_the_extra_the_pip_command_is_printed() -> None:
+    script = (
+        "import sys\n"
+        "sys.modules['typer'] = None\n"
+        "from monitor.cli.main import main\n"
+        "sys.exit(main(['envs']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "pip install 'vlawatch[cli]'" in done.stderr
+
+
+def test_bench_overhead(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "overhead", "--quick", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["timings"]
+    names = [row["what"] for row in rows]
+    assert any("motion part alone" in name for name in names)
+    assert any("7×32064" in name for name in names)
+    assert all(0 < row["median_us"] <= row["p99_us"] for row in rows)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands in this process must not change the environment of other tests."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+@pytest.mark.usefixtures("quick")
+class TestWithTheSimulator:
+    @pytest.fixture(autouse=True)
+    def _needs_it(self) -> None:
+        pytest.importorskip("mani_skill")
+
+    def test_a_run_is_plain_and_exact_in_a_pipe(self, tmp_path: Path) -> None:
+        out = tmp_path / "run"
+        done = vlawatch(
+            "run", "--policy", "hold", "--scenes", "0:2", "--max-steps", 6, "--out", out
+        )
+        assert done.returncode == 0, done.stderr
+        assert "2 of 2 episodes" in done.stdout
+        assert "\x1b" not in done.stdout + done.stderr
+        assert '[1/2] scene 0: "put the ' in done.stderr
+        assert len(RunFolder(out).episodes()) == 2
+        again = vlawatch("run", "--policy", "hold", "--scenes", "0:2", "--out", out)
+        assert again.returncode == 2
+        assert "pass --resume" in again.stderr
+
+    def test_killed_in_the_middle_it_resumes(self, tmp_path: Path) -> None:
+        out = tmp_path / "run"
+        command = ("run", "--policy", "hold", "--scenes", "0:3", "--max-steps", 25, "--out", out)
+        with subprocess.Popen(
+            [sys.executable, "-m", "monitor.cli.main", *map(str, command)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            steps, deadline = out / "steps.jsonl", time.monotonic() + 120
+            # 30 lines: the second episode is under way.
+            while not (steps.exists() and steps.read_bytes().count(b"\n") >= 30):
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            os.kill(process.pid, signal.SIGKILL)
+        before = RunFolder(out)
+        assert [line["episode"] for line in before.episodes()] == [0]
+        kept = before.steps()
+        assert [line["step"] for line in kept[1]] == list(range(len(kept[1])))
+        done = vlawatch(*command, "--resume", "--json")
+        assert done.returncode == 0, done.stderr
+        after = RunFolder(out)
+        assert sorted(after.finished()) == [0, 1, 2]
+        assert after.steps()[0] == kept[0]
+        assert {line["attempt"] for line in after.steps()[1]} == {2}
+        assert json.loads(done.stdout)["episodes"] == 3
