@@ -275,7 +275,7 @@ class Monitor:
             # Nothing usable was asked for and the configuration does not halt: hold the place.
             return None if mode is Mode.HALT else retreat.action(evidence, moving=False)
         action = np.array(evidence.action)
-        if any(one.code == "ACTION_RANGE" for one in faults):
+        if faults and any(one.code == "ACTION_RANGE" for one in faults):
             np.clip(action, self._low, self._high, out=action)
         return action
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from math import dist
 from typing import final
 
 import numpy as np
@@ -38,7 +39,7 @@ class Retreat:
         place = evidence.tcp_position
         if place is None or len(self._low) < 3:
             return
-        if not self._safe or _distance(self._safe[-1], place) > self._config.tolerance_m:
+        if not self._safe or dist(self._safe[-1], place) > self._config.tolerance_m:
             self._safe.append(place)
 
     def begin(self, evidence: Evidence) -> None:
@@ -82,7 +83,7 @@ class Retreat:
         return np.clip(out, self._low, self._high)
 
     def _delta(self, place: Numbers) -> FloatArray:
-        while self._path and _distance(self._path[0], place) < self._config.tolerance_m:
+        while self._path and dist(self._path[0], place) < self._config.tolerance_m:
             self._path.pop(0)
         if not self._path:
             return np.zeros(3)
@@ -93,7 +94,3 @@ class Retreat:
             factors = np.where(want != 0.0, limit / want, 1.0)
         scaled: FloatArray = want * max(0.0, min(1.0, float(factors.min())))
         return scaled
-
-
-def _distance(a: Numbers, b: Numbers) -> float:
-    return float(sum([(x - y) ** 2 for x, y in zip(a, b, strict=True)]) ** 0.5)

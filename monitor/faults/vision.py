@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import dist
 from typing import final
 
 from monitor.faults.base import Scene, Setting, fault
@@ -77,8 +78,7 @@ class Camera:
             place = evidence.tcp_position
             if place is not None:
                 if self._place is not None:
-                    pairs = zip(place, self._place, strict=True)
-                    self._moved += float(sum([(a - b) ** 2 for a, b in pairs]) ** 0.5)
+                    self._moved += dist(place, self._place)
                 self._place = place
             # A still scene under a still robot gives equal pictures by right.
             if self._count >= self._need and self._moved > self._path:

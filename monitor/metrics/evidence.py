@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from monitor.metrics.arrays import holes, text, to_array, to_row, to_scalar
 from monitor.metrics.plugins import MetricPlugin, measure
 from monitor.metrics.samples import chunk_inconsistency, execution_variability, normalise
-from monitor.metrics.tokens import NAMES, peaks, token_metrics
+from monitor.metrics.tokens import NAMES, TokenView, peaks, token_metrics
 from monitor.records import Evidence, Fault, FloatArray, Numbers, Step
 
 FARTHEST_M: Final = 1e4
@@ -207,8 +207,8 @@ def _read_logits(
     if logits.dtype == np.uint8:
         logits = logits.astype(np.float64)
     peak = peaks(logits)
-    bad = holes(peak.value.tolist())
-    if bad:
+    if not np.isfinite(peak.value).all():
+        bad = holes(peak.value.tolist())
         problems.append(
             _fault("NONFINITE_LOGITS", index, "token_logits", "NaN, +inf or only -inf", tokens=bad)
         )
@@ -228,7 +228,7 @@ def _read_logits(
         else:
             bins = logits[:, low:high]
             inner = peaks(bins)
-            if holes(inner.value.tolist()):
+            if not np.isfinite(inner.value).all():
                 signals["action_mass"] = 0.0
             else:
                 part = token_metrics(bins, inner)
@@ -240,7 +240,7 @@ def _read_logits(
     if outside:
         signals["tokens_outside"] = float(len(outside))
     if step.token_ids is not None:
-        signals["alpha"] = _alpha(step.token_ids, logits, view.log_z, index, problems)
+        signals["alpha"] = _alpha(step.token_ids, logits, view, index, problems)
     return crc32(view.log_z.tobytes(), crc32(view.values.tobytes()))
 
 
@@ -265,16 +265,16 @@ def _store(
 
 
 def _alpha(
-    ids: Any, logits: NDArray[Any], log_z: NDArray[np.float64], index: int, problems: list[Fault]
+    ids: Any, logits: NDArray[Any], view: TokenView, index: int, problems: list[Fault]
 ) -> float | None:
     """Geometric mean of the chosen tokens' probabilities."""
     n, v = logits.shape
     row = to_row(ids, n)
-    if row is None or not all(0.0 <= x < v and x == int(x) for x in row):
+    if row is None or not all([0.0 <= x < v and x == int(x) for x in row]):
         problems.append(_fault("TOKEN_IDS", index, "token_ids", str(ids)[:80], expected=[n, v]))
         return None
-    chosen = logits[np.arange(n), [int(x) for x in row]].tolist()
-    mean = sum([x - z for x, z in zip(chosen, log_z.tolist(), strict=True)]) / n
+    chosen = logits[np.arange(n), [int(x) for x in row]]
+    mean = float(np.add.reduce(chosen - view.log_z)) / n
     return min(exp(mean), 1.0)
 
 

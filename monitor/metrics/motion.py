@@ -6,7 +6,7 @@ from typing import Final, final
 
 import numpy as np
 
-from monitor.metrics.instability import DIVISORS, jerk_weights
+from monitor.metrics.instability import DIVISORS, instability, jerk_weights
 from monitor.metrics.rotation import relative_rotation
 from monitor.records import Evidence, FloatArray, Numbers
 from monitor.ring import Ring
@@ -22,7 +22,8 @@ POSE: Final = 6
 class Motion:
     """Differences of normalised actions, tool positions and tool rotations over the window.
 
-    One row per step holds the absolute first, second and third differences of all of them. A
+    One row per step holds the absolute first, second and third differences, summed over each
+    part (position, orientation, the rest of the action; the tool's position and rotation). A
     step without an input is a hole: what depends on that input is unknown until the window has
     passed it.
     """
@@ -37,9 +38,14 @@ class Motion:
         self._window = window
         self._unknown = 0.0 if zeros else None
         width = self._dim + POSE
-        self._rows = Ring(window - 3, 3 * width)
+        # Where each part begins, for each of the three orders.
+        parts = [at for at in (0, 3, 6) if at < self._dim] + [self._dim, self._dim + 3]
+        self._starts = np.array([k * width + at for k in range(3) for at in parts])
+        self._parts = len(parts)
+        self._rows = Ring(window - 3, 3 * self._parts)
         self._row = np.zeros(3 * width)
         self._last = np.zeros(2 * width)
+        self._actions = Ring(window, self._dim)
         self._last_action = np.zeros(self._dim)
         self._positions = Ring(window, 3)
         self._jerk = (jerk_weights(window) / ti_dt_s**3)[:, None]
@@ -49,13 +55,13 @@ class Motion:
     def reset(self) -> None:
         """Begin an episode."""
         self._rows.clear()
+        self._actions.clear()
         self._positions.clear()
         self._row[:] = 0.0
         self._last[:] = 0.0
         self._runs = [0, 0, 0]
         self._last_position: Numbers | None = None
         self._last_quaternion: Numbers | None = None
-        self._sums: list[float] = []
 
     def update(self, evidence: Evidence, values: dict[str, float | None]) -> None:
         """Take one step in and write its metrics into ``values``."""
@@ -72,6 +78,7 @@ class Motion:
             action /= self._span
             np.subtract(action, self._last_action, out=row[:dim])
             self._last_action = action
+            self._actions.push(action)
             runs[0] += 1
         position, quaternion = evidence.tcp_position, evidence.tcp_quaternion
         if position is None:
@@ -96,26 +103,24 @@ class Motion:
         np.subtract(row[:width], last[:width], out=row[width : 2 * width])
         np.subtract(row[width : 2 * width], last[width:], out=row[2 * width :])
         last[:] = row[: 2 * width]
-        self._rows.push(np.abs(row))
-        self._sums = np.add.reduce(self._rows.view(), axis=0).tolist()
+        self._rows.push(np.add.reduceat(np.abs(row), self._starts))
         self._write(values)
 
     def _write(self, values: dict[str, float | None]) -> None:
-        sums, dim, full = self._sums, self._dim, self._window
+        sums: list[float] = np.add.reduce(self._rows.view(), axis=0).tolist()
+        dim, full, parts, unknown = self._dim, self._window, self._parts, self._unknown
         action, place, turn = (run >= full for run in self._runs)
-        unknown = self._unknown
         start = 0
         for (a, ap, ao), (t, tp, to), scale in zip(ACTION_IDS, TCP_IDS, self._scales, strict=True):
-            middle = start + dim
-            end = middle + POSE
+            end = start + parts
             if action:
-                values[a] = sum(sums[start:middle]) * scale / dim
-                values[ap] = sum(sums[start : start + 3]) * scale / 3.0 if dim >= 3 else None
-                values[ao] = sum(sums[start + 3 : start + 6]) * scale / 3.0 if dim >= 6 else None
+                values[a] = sum(sums[start : end - 2]) * scale / dim
+                values[ap] = sums[start] * scale / 3.0 if dim >= 3 else None
+                values[ao] = sums[start + 1] * scale / 3.0 if dim >= 6 else None
             else:
                 values[a] = values[ap] = values[ao] = unknown
-            p = sum(sums[middle : middle + 3]) * scale / 3.0 if place else unknown
-            o = sum(sums[middle + 3 : end]) * scale / 3.0 if turn else unknown
+            p = sums[end - 2] * scale / 3.0 if place else unknown
+            o = sums[end - 1] * scale / 3.0 if turn else unknown
             values[tp], values[to] = p, o
             values[t] = (p + o) / 2.0 if p is not None and o is not None else None
             start = end
@@ -128,10 +133,9 @@ class Motion:
 
     def per_dimension(self) -> dict[str, Numbers]:
         """Return A-PI, A-VI and A-AI per action dimension; empty while unknown."""
-        if self._runs[0] < self._window or not self._sums:
+        if self._runs[0] < self._window:
             return {}
-        out = {}
-        for k, (names, scale) in enumerate(zip(ACTION_IDS, self._scales, strict=True)):
-            at = k * (self._dim + POSE)
-            out[names[0]] = tuple([x * scale for x in self._sums[at : at + self._dim]])
-        return out
+        parts = instability(self._actions.view())
+        return {
+            names[0]: tuple(part.tolist()) for names, part in zip(ACTION_IDS, parts, strict=True)
+        }

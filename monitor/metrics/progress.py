@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from math import dist
 from typing import final
 
 from monitor.config import MetricsConfig
 from monitor.records import Evidence, Numbers
 
 IDS = ("STILL", "TCP-path", "TCP-net", "REV", "PROG", "OT")
-
-
-def _length(a: Numbers, b: Numbers) -> float:
-    x, y, z = a[0] - b[0], a[1] - b[1], a[2] - b[2]
-    return float((x * x + y * y + z * z) ** 0.5)
 
 
 def is_reversal(a: Numbers, b: Numbers, floor: float, cosine: float) -> bool:
@@ -113,7 +109,7 @@ class Progress:
             self._paths.clear()
         else:
             if self._places:
-                self._paths.append(_length(self._places[-1], place))
+                self._paths.append(dist(self._places[-1], place))
             self._places.append(place)
         grip = evidence.gripper
         if grip is None and evidence.action is not None:
@@ -124,7 +120,7 @@ class Progress:
         if len(self._places) == self._window:
             path = sum(self._paths)
             values["TCP-path"] = path
-            values["TCP-net"] = _length(self._places[0], self._places[-1])
+            values["TCP-net"] = dist(self._places[0], self._places[-1])
         elif place is None and len(self._goals) == self._window:
             # Without a pose, a goal distance that does not change says the same.
             path = sum(self._goal_paths)

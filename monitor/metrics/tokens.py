@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitor.records import FloatArray
 
+LARGE: Final = 4096
 NAMES = ("TB-TP", "TB-PCS", "TB-D", "TB-E")
 
 
@@ -64,19 +65,18 @@ def token_metrics(logits: NDArray[Any], peak: Peaks) -> TokenView:
     [[1.0], [1.0], [1.0], [1.0]]
     """
     n, v = logits.shape
-    shifted = logits - peak.value[:, None]
-    # Below e^-700 a class counts for nothing; the floor keeps 0 * -inf = NaN out.
-    np.maximum(shifted, -700.0, out=shifted)
-    e = np.exp(shifted)
     stats = np.empty((4, n))
-    z = np.add.reduce(e, axis=1, dtype=e.dtype)
-    # H = log Z - sum(e * shifted) / Z needs no p of its own.
-    stats[3] = (e[:, None, :] @ shifted[:, :, None])[:, 0, 0]
-    stats[2] = (e[:, None, :] @ e[:, :, None])[:, 0, 0]
-    e[_rows(n), peak.top] = 0.0
-    stats[1] = np.maximum.reduce(e, axis=1)
+    if v < LARGE:
+        z = _sums(logits, peak, stats)
+    else:
+        # Row by row a large vocabulary stays in the cache between the passes.
+        z = np.empty(n)
+        for i in range(n):
+            one = slice(i, i + 1)
+            row = Peaks(top=peak.top[one], value=peak.value[one])
+            z[one] = _sums(logits[one], row, stats[:, one])
     # 1 / Z is the probability of the likeliest class, whose e is 1.
-    p1 = 1.0 / z.astype(np.float64)
+    p1 = 1.0 / z
     log_z = -np.log(p1)
     stats[0] = 1.0
     stats *= p1
@@ -90,6 +90,25 @@ def token_metrics(logits: NDArray[Any], peak: Peaks) -> TokenView:
     np.maximum(stats, 0.0, out=stats)
     np.minimum(stats, 1.0, out=stats)
     return TokenView(values=stats, log_z=log_z + peak.value)
+
+
+def _sums(logits: NDArray[Any], peak: Peaks, out: FloatArray) -> FloatArray:
+    """Write max of e but for the top, sum e^2 and sum e log e into rows 1 to 3; return sum e."""
+    shifted = logits - peak.value[:, None]
+    e = np.exp(shifted)
+    column = shifted[:, :, None]
+    with np.errstate(invalid="ignore"):
+        weighted = (e[:, None, :] @ column)[:, 0, 0]
+    if not np.isfinite(weighted).all():
+        # A masked class gives 0 * -inf = NaN; any finite stand-in gives the 0 that is meant.
+        np.maximum(shifted, -700.0, out=shifted)
+        weighted = (e[:, None, :] @ column)[:, 0, 0]
+    out[3] = weighted
+    out[2] = (e[:, None, :] @ e[:, :, None])[:, 0, 0]
+    z: FloatArray = np.add.reduce(e, axis=1).astype(np.float64)
+    e[_rows(len(e)), peak.top] = 0.0
+    out[1] = np.maximum.reduce(e, axis=1)
+    return z
 
 
 @lru_cache(maxsize=8)
