@@ -136,3 +136,9 @@ def enforced(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(name="record")
 def _record() -> Callable[..., Path]:
     return record
+
+
+@pytest.fixture(scope="session")
+def world() -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """Makers of environment and policy, as a study takes them."""
+    return World, Reacher

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from monitor.study.export import export_parquet
+from monitor.trace import RunFolder, TraceError
+
+
+@pytest.fixture(scope="module")
+def files(watched: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return export_parquet(watched, out=tmp_path_factory.mktemp("parquet"))
+
+
+def test_pandas_reads_every_value_back(files: list[Path], watched: Path) -> None:
+    steps = pd.read_parquet(files[0])
+    recorded = [step for rows in RunFolder(watched).steps().values() for step in rows]
+    assert len(steps) == len(recorded)
+    for index in (0, 5, 20, len(recorded) - 1):
+        row, step = steps.iloc[index], recorded[index]
+        assert row["mode"] == step["mode"]
+        assert json.loads(row["evidence"]) == step["evidence"]
+        for name, value in step["metrics"].items():
+            found = row[f"metric.{name}"]
+            assert pd.isna(found) if value is None else found == value
+    assert steps["instruction"].eq("reach the goal").mean() > 0.9
+
+
+def test_duckdb_joins_and_counts(files: list[Path], watched: Path) -> None:
+    steps, episodes = (path.as_posix() for path in files)
+    rows = duckdb.sql(
+        f"""select e.outcome, count(distinct e.episode), max(s.score), count(s."metric.TI")
+        from '{steps}' s join '{episodes}' e using (episode, attempt)
+        group by 1 order by 1"""
+    ).fetchall()
+    found = {outcome: count for outcome, count, *_ in rows}
+    summary = RunFolder(watched).summary
+    assert summary is not None
+    assert found["success"] == summary["outcomes"]["success"]
+    unknown = duckdb.sql(f"""select count(*) from '{steps}' where isnan("metric.TI")""").fetchall()
+    assert unknown == [(0,)]
+
+
+def test_schema_says_what_columns_mean(files: list[Path], watched: Path) -> None:
+    schema = pq.read_schema(files[0])
+    field = schema.field("metric.TI")
+    assert field.metadata[b"unit"].startswith(b"m")
+    assert json.loads(schema.metadata[b"vlawatch"]) == RunFolder(watched).header
+
+
+def test_an_empty_run_and_no_run(watched: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    shutil.copy(watched / "run.json", tmp_path / "empty")
+    paths = export_parquet(tmp_path / "empty")
+    assert [len(pd.read_parquet(path)) for path in paths] == [0, 0]
+    with pytest.raises(TraceError, match="no run"):
+        export_parquet(tmp_path / "nothing")
