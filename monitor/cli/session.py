@@ -13,7 +13,14 @@ from monitor.config import MonitorConfig, config_folder, load_config
 from monitor.errors import ConfigError
 from monitor.pipeline import Monitor
 
-__all__ = ["make_monitor", "one_thread", "open_env", "open_policy", "with_switches"]
+__all__ = [
+    "find_calibration",
+    "make_monitor",
+    "one_thread",
+    "open_env",
+    "open_policy",
+    "with_switches",
+]
 
 log = logging.getLogger("vlawatch")
 
@@ -86,21 +93,52 @@ def make_monitor(
         )
         settings = settings.model_copy(update={"control_dt_s": float(period)})
     task = getattr(env.unwrapped, "task", None)
-    named = settings.calibration_for(policy_name, env_name, task if isinstance(task, str) else None)
-    path = calibration if calibration is not None else _beside(named, config)
-    fitted = None if path is None else Calibration.load(path)
-    if fitted is None:
+    fitted = find_calibration(
+        settings,
+        source=config,
+        given=calibration,
+        policy_name=policy_name,
+        env_name=env_name,
+        task=task if isinstance(task, str) else None,
+    )
+    space = env.action_space
+    return Monitor(settings, action_low=space.low, action_high=space.high, calibration=fitted)
+
+
+def find_calibration(
+    config: MonitorConfig,
+    *,
+    source: str,
+    given: Path | None,
+    policy_name: str,
+    env_name: str,
+    task: str | None,
+) -> Calibration | None:
+    """Read the calibration of a policy in an environment; say so where there is none that fits.
+
+    Args:
+        config: of the monitor; it may name a file.
+        source: where the configuration was read from, for files named relative to it.
+        given: file that the user named instead.
+        policy_name: name of the policy.
+        env_name: name of the environment.
+        task: key of the task, where it is known.
+    """
+    named = config.calibration_for(policy_name, env_name, task)
+    path = given if given is not None else _beside(named, source)
+    if path is None:
         log.warning(
             "uncalibrated: no calibration for %s on %s; the score uses reference values",
             policy_name,
             env_name,
         )
-    elif fitted.config_hash and fitted.config_hash != settings.score_hash():
+        return None
+    fitted = Calibration.load(path)
+    if fitted.config_hash and fitted.config_hash != config.score_hash():
         log.warning(
             "%s was fitted with another score configuration; its promise does not hold here", path
         )
-    space = env.action_space
-    return Monitor(settings, action_low=space.low, action_high=space.high, calibration=fitted)
+    return fitted
 
 
 def with_switches(config: MonitorConfig, *, enforce: bool, recovery: bool) -> MonitorConfig:
