@@ -90,28 +90,27 @@ class Monitor:
         self._peaks = Peaks(metrics.peaks, metrics.window)
         self._motion = Motion(low, high, metrics.window, metrics.ti_dt_s, metrics.warmup == "zeros")
         self._progress = Progress(metrics, index)
-        self._filter = BeliefFilter(_model(config))
+        self._filter = BeliefFilter(kalman_model(config))
         self._episode = EpisodeScore(config.belief.entropy_weights, config.belief.u_weights)
         self._epsilon = config.belief.epsilon
         recovery = config.recovery
-        self._detectors = build_detectors(
-            Setting(
-                config=config.faults,
-                action_low=low,
-                action_high=high,
-                window=metrics.window,
-                control_dt_s=config.control_dt_s,
-                gripper=(index, recovery.gripper_open, recovery.gripper_close),
-                gripper_change=metrics.gripper_change,
-                still_path_m=metrics.still_path_m,
-            )
+        self.setting: Final = Setting(
+            config=config.faults,
+            action_low=low,
+            action_high=high,
+            window=metrics.window,
+            control_dt_s=config.control_dt_s,
+            gripper=(index, recovery.gripper_open, recovery.gripper_close),
+            gripper_change=metrics.gripper_change,
+            still_path_m=metrics.still_path_m,
         )
+        self._detectors = build_detectors(self.setting)
         self._respond = responses(config.faults)
         self._rules = [RuleCount(rule) for rule in config.rules]
         self._score = Score(
             config.score, metrics.window, None if calibration is None else calibration.signals
         )
-        self._moved = frozenset(
+        self.moved: Final = frozenset(
             name
             for name in config.score.signals
             if name in WINDOWED or name.startswith(("A-", "TCP-"))
@@ -124,6 +123,16 @@ class Monitor:
         self._controller = Controller(limits, config.controller.aggregation == "running_max")
         self._retreat = Retreat(recovery, low, high)
         self.reset()
+
+    @property
+    def limits(self) -> Limits:
+        """The controller's constants in force."""
+        return self._controller.limits
+
+    @property
+    def score_stage(self) -> Score:
+        """The stage that scores."""
+        return self._score
 
     @property
     def tau_recover(self) -> float:
@@ -265,7 +274,7 @@ class Monitor:
             if state.age == 1:
                 retreat.begin(evidence)
             elif state.age == config.recovery.steps + 1:
-                self._score.forget(self._moved)
+                self._score.forget(self.moved)
             return retreat.action(evidence, moving)
         retreat.note_action(evidence.action)
         calm = score is None or score < self.tau_recover - config.controller.hysteresis
@@ -334,7 +343,8 @@ def _bounds(action_low: ArrayLike, action_high: ArrayLike) -> tuple[FloatArray, 
     return low, high
 
 
-def _model(config: MonitorConfig) -> KalmanModel:
+def kalman_model(config: MonitorConfig) -> KalmanModel:
+    """Return the filter's noise as configured."""
     belief = config.belief
     return KalmanModel(
         q_distance=belief.process_std_m**2,

@@ -17,8 +17,11 @@ from math import log, log10
 from types import MappingProxyType
 from typing import Final, final
 
+import numpy as np
+
 from monitor.calibration import TailTable
 from monitor.config import ScoreConfig
+from monitor.records import FloatArray
 
 
 def _table(median: float, ninety: float, one_percent: float) -> TailTable:
@@ -75,6 +78,11 @@ class Surprise:
             rise / step if step > 0.0 else 0.0 for rise, step in zip(rises, steps, strict=True)
         ]
         self._slopes = [0.0, *slopes, tail]
+
+    @property
+    def tables(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Values, knots and slopes, for arrays of signals."""
+        return np.array(self._values), np.array(self._knots), np.array(self._slopes)
 
     def __call__(self, x: float) -> float:
         """Return the surprise of ``x``."""
@@ -168,6 +176,11 @@ class Score:
             pool.append(surprise(x))
             pooled[name] = max(pool)
         return combine(pooled, self._weights, self._how)
+
+    @property
+    def parts(self) -> tuple[Mapping[str, Surprise], Mapping[str, float], str]:
+        """Tail tables by signal, weights by signal, and how they are combined."""
+        return self._surprise, self._weights, self._how
 
     @property
     def pooled(self) -> Mapping[str, float]:

@@ -30,8 +30,7 @@ class DataFaults:
         evidence = scene.evidence
         found = list(evidence.problems)
         if evidence.policy_error is not None:
-            given = CODED.match(evidence.policy_error)
-            code = given.group(1) if given and given.group(1) in KNOWN else "POLICY_ERROR"
+            code = error_code(evidence.policy_error)
             found.append(fault(code, scene, evidence.policy_error, field="action"))
         if evidence.env_error is not None:
             found.append(fault("ENV_ERROR", scene, evidence.env_error))
@@ -59,6 +58,16 @@ class DataFaults:
         return fault(
             "ACTION_RANGE", scene, text, field="action", value=[action[i] for i in dims], dims=dims
         )
+
+
+def error_code(text: str) -> str:
+    """Return the fault code of what a policy raised.
+
+    >>> error_code("STALE_ACTION: reply 1 to request 2"), error_code("boom")
+    ('STALE_ACTION', 'POLICY_ERROR')
+    """
+    given = CODED.match(text)
+    return given.group(1) if given and given.group(1) in KNOWN else "POLICY_ERROR"
 
 
 ACTIONLESS = frozenset(

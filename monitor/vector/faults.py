@@ -1,0 +1,195 @@
+"""The fault detectors of N environments, as masks by code (see monitor.faults)."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.faults import Setting
+from monitor.faults.data import ACTIONLESS, error_code
+from monitor.records import FloatArray, Step
+from monitor.vector.evidence import Batch, note
+from monitor.vector.history import Mask, OwnPace
+
+
+@final
+class VectorFaults:
+    """All shipped families but the camera's format, which a batch shares."""
+
+    def __init__(self, setting: Setting, n: int) -> None:
+        config = setting.config
+        self._config, self._setting, self._n = config, setting, n
+        slack = config.action_tolerance * (setting.action_high - setting.action_low)
+        self._low, self._high = setting.action_low - slack, setting.action_high + slack
+        limits = config.unnorm_limits
+        space = np.maximum(np.abs(setting.action_low), np.abs(setting.action_high))[:3]
+        self._limits = np.asarray(limits if limits else space)
+        self._over = OwnPace(setting.window, n)
+        self._off = set(config.off)
+        self._blind, self._still, self._late = (np.zeros(n, dtype=np.int64) for _ in range(3))
+        self._same, self._asked = (np.zeros(n, dtype=np.int64) for _ in range(2))
+        self._first_success, self._image = np.full((2, n), np.nan)
+        self._seen_image = np.full(n, np.nan)
+        self._closing, self._start = np.full((2, n), np.nan)
+        self._lost = np.zeros(n, dtype=bool)
+        self._moved = np.zeros(n)
+        self._place = np.full((n, 3), np.nan)
+        self._output: FloatArray | None = None
+        self.reset(np.ones(n, dtype=bool))
+
+    def reset(self, which: Mask) -> None:
+        """Begin an episode in some environments."""
+        self._over.clear(which)
+        self._blind[which] = self._same[which] = 1
+        self._still[which] = self._late[which] = self._asked[which] = 0
+        for state in (self._first_success, self._image, self._seen_image, self._closing):
+            state[which] = np.nan
+        self._start[which] = self._place[which] = np.nan
+        self._lost[which] = False
+        self._moved[which] = 0.0
+        if self._output is not None:
+            self._output[which] = np.nan
+
+    def check(
+        self, batch: Batch, step: Step, values: dict[str, FloatArray], index: FloatArray,
+        succeeded: Mask, pictures: tuple[FloatArray, FloatArray] | None,
+    ) -> dict[str, Mask]:  # fmt: skip
+        """Return the masks of the faults present at this step."""
+        faults: dict[str, Mask] = {}
+        if "data" not in self._off:
+            faults.update(batch.faults)
+            self._data(batch, step, faults)
+        if "vision_bypass" not in self._off:
+            self._bypass(batch, pictures, faults)
+        if "camera" not in self._off and pictures is not None:
+            self._camera(batch, pictures, faults)
+        if "stall" not in self._off:
+            self._stall(batch, values["STILL"], succeeded, faults)
+        if "drop" not in self._off:
+            self._drop(batch.success, index, faults)
+        if "gripper" not in self._off:
+            self._gripper(batch, faults)
+        if "vocabulary" not in self._off and "action_mass" in values:
+            mass, outside = values["action_mass"], values["tokens_outside"]
+            note(faults, "OFF_VOCAB_TOKEN", (mass < self._config.bin_mass) | (outside > 0.0))
+        if "unnormalisation" not in self._off:
+            self._unnorm(batch.action, faults)
+        if "latency" not in self._off:
+            deadline = self._config.deadline_s or self._setting.control_dt_s
+            known = ~np.isnan(batch.latency)
+            self._late = np.where(
+                known, np.where(batch.latency > deadline, self._late + 1, 0), self._late
+            )
+            note(faults, "LATENCY", self._late >= self._config.late_steps)
+        return faults
+
+    def _data(self, batch: Batch, step: Step, faults: dict[str, Mask]) -> None:
+        for code, where in errors(step.policy_error, self._n).items():
+            note(faults, code, where)
+        note(faults, "ENV_ERROR", texts(step.env_error, self._n))
+        decoded = np.broadcast_to(np.asarray(step.decode_ok, dtype=bool), (self._n,))
+        note(faults, "MALFORMED_TOKENS", ~decoded)
+        action = batch.action
+        absent = np.isnan(action[:, 0])
+        for code in ACTIONLESS & faults.keys():
+            absent = absent & ~faults[code]
+        note(faults, "ACTION_MISSING", absent)
+        wide: Mask = np.asarray(((action < self._low) | (action > self._high)).any(axis=1))
+        note(faults, "ACTION_RANGE", wide)
+
+    def _bypass(
+        self, batch: Batch, pictures: tuple[FloatArray, FloatArray] | None, faults: dict[str, Mask]
+    ) -> None:
+        if pictures is not None:
+            output = batch.action if batch.print_of_logits is None else batch.print_of_logits
+            last = self._output
+            if last is None or last.shape != output.shape:
+                last = np.full_like(output, np.nan)
+            usable = ~np.isnan(pictures[0]) & ~np.isnan(output[:, 0])
+            equal = (output == last).all(axis=1)
+            other = pictures[0] != self._seen_image
+            self._blind = np.where(usable, np.where(equal, self._blind + other, 1), self._blind)
+            self._seen_image = np.where(usable, pictures[0], self._seen_image)
+            self._output = np.where(usable[:, None], output, last)
+        note(faults, "VISION_BYPASS", self._blind >= self._config.blind_steps)
+
+    def _camera(
+        self, batch: Batch, pictures: tuple[FloatArray, FloatArray], faults: dict[str, Mask]
+    ) -> None:
+        ids, deviations = pictures
+        note(faults, "CAMERA_BLACK", deviations < self._config.black_std)
+        fresh = ids != self._image
+        step = np.sqrt(((batch.place - self._place) ** 2).sum(axis=1))
+        self._moved = np.where(fresh, 0.0, self._moved + np.where(np.isnan(step), 0.0, step))
+        self._same = np.where(fresh, 1, self._same + 1)
+        keep = ~fresh & np.isnan(batch.place[:, 0])
+        self._place = np.where(keep[:, None], self._place, batch.place)
+        self._image = ids.copy()
+        frozen: Mask = (self._same >= self._config.frozen_steps) & (
+            self._moved > self._setting.still_path_m
+        )
+        note(faults, "CAMERA_FROZEN", frozen & ~fresh)
+
+    def _stall(
+        self, batch: Batch, still: FloatArray, succeeded: Mask, faults: dict[str, Mask]
+    ) -> None:
+        over = succeeded | (batch.goal <= self._config.stall_goal_m)
+        count = np.where(still > 0.5, self._still + 1, 0)
+        self._still = np.where(over, 0, np.where(np.isnan(still), self._still, count))
+        note(faults, "STALL", self._still >= self._config.stall_steps)
+
+    def _drop(self, success: FloatArray, index: FloatArray, faults: dict[str, Mask]) -> None:
+        known, now = ~np.isnan(success), success > 0.5
+        first = known & now & np.isnan(self._first_success)
+        self._first_success[first] = index[first]
+        lost = ~np.isnan(self._first_success) & ~now
+        self._lost = np.where(known, lost, self._lost)
+        note(faults, "DROP", self._lost)
+
+    def _gripper(self, batch: Batch, faults: dict[str, Mask]) -> None:
+        at, opens, closes = self._setting.gripper
+        change = self._setting.gripper_change
+        if batch.action.shape[1] > 3:
+            grip, opening = batch.action[:, at], batch.gripper
+            known = ~np.isnan(grip) & ~np.isnan(opening)
+            closing = (np.abs(grip - closes) < np.abs(grip - opens)).astype(np.float64)
+            new = known & (closing != self._closing)
+            self._closing = np.where(new, closing, self._closing)
+            self._start = np.where(new, opening, self._start)
+            asked = np.where(new, 0, self._asked)
+            there = np.where(closing > 0.5, opening <= change, opening >= 1.0 - change)
+            there = there | (np.abs(opening - self._start) > change)
+            asked = np.where(there, -1, np.where(asked >= 0, asked + 1, asked))
+            self._asked = np.where(known, asked, self._asked)
+        note(faults, "GRIPPER_NO_RESPONSE", self._asked >= self._config.gripper_steps)
+
+    def _unnorm(self, action: FloatArray, faults: dict[str, Mask]) -> None:
+        count = min(action.shape[1], len(self._limits))
+        if count == 0:
+            return
+        beyond = np.abs(action[:, :count]) > self._limits[:count]
+        share = np.where(np.isnan(action[:, 0]), np.nan, beyond.mean(axis=1))
+        self._over.push(share)
+        total = self._over.rows.sum(axis=0) / self._setting.window
+        note(faults, "UNNORM_MISMATCH", total > self._config.unnorm_share)
+
+
+def errors(given: Any, n: int) -> dict[str, Mask]:
+    """Return where the policy raised what, by code."""
+    where = texts(given, n)
+    found: dict[str, Mask] = {}
+    for i in np.flatnonzero(where):
+        code = error_code(given if isinstance(given, str) else str(given[i]))
+        note(found, code, np.arange(n) == i)
+    return found
+
+
+def texts(given: Any, n: int) -> NDArray[np.bool_]:
+    """Return where a text is given: None, one text for all, or a sequence of N."""
+    if given is None:
+        return np.zeros(n, dtype=bool)
+    if isinstance(given, str):
+        return np.ones(n, dtype=bool)
+    return np.array([one is not None for one in given], dtype=bool)

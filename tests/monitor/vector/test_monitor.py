@@ -1,0 +1,166 @@
+"""N environments in arrays give what N single monitors give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor import ConfigError, DimensionError, Mode, Monitor, MonitorConfig, Step
+from monitor.vector import VectorDecision, VectorMonitor
+
+LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
+SHAPES = {"action": (7,), "tcp_position": (3,), "tcp_quaternion": (4,)}
+SCALARS = ("goal_distance", "gripper", "latency_s")
+
+
+def wild(rng: np.random.Generator, n: int, quiet: bool) -> dict[str, Any]:
+    """A batch of which some values are missing, broken or troubling."""
+    q = rng.normal(size=(n, 4))
+    scale = rng.choice([0.02, 1.0], size=(n, 1), p=[0.7, 0.3])
+    logits = rng.normal(size=(n, 7, 24)) * 3.0
+    logits[np.arange(n)[:, None], np.arange(7), rng.integers(8, 16, (n, 7))] += 30.0 * quiet
+    given: dict[str, Any] = {
+        "action": rng.uniform(LOW, -LOW, size=(n, 7)) * scale,
+        "tcp_position": rng.normal(size=(n, 3)) * 0.02 * scale,
+        "tcp_quaternion": q / np.linalg.norm(q, axis=1, keepdims=True),
+        "goal_distance": rng.uniform(0.0, 0.3, size=n),
+        "gripper": rng.uniform(size=n),
+        "latency_s": rng.uniform(0.0, 0.4, size=n),
+        "success": rng.choice([0.0, 1.0, np.nan], size=n, p=[0.9, 0.02, 0.08]),
+        "token_logits": logits.astype(np.float32),
+        "token_ids": logits.argmax(axis=2).astype(float),
+        "action_token_range": (8, 16),
+        "samples": rng.uniform(LOW, -LOW, size=(n, 3, 7)),
+        "chunk": rng.uniform(LOW, -LOW, size=(n, 4, 7)),
+        "image": rng.integers(0, 256, size=(n, 4, 4, 3), dtype=np.uint8),
+    }
+    for name in (*SHAPES, *SCALARS):
+        given[name][rng.uniform(size=n) < 0.03] = np.nan
+    if rng.uniform() < 0.5:
+        given["token_logits"][rng.integers(n), 3, 2] = rng.choice([np.nan, np.inf, -np.inf])
+    if rng.uniform() < 0.2:
+        given["token_ids"][rng.integers(n), 1] = 99
+    for name in ("token_logits", "samples", "chunk", "image", "goal_distance", "gripper"):
+        if rng.uniform() < 0.05:
+            given[name] = None
+    return given
+
+
+def one_of(given: dict[str, Any], i: int) -> Step:
+    """The i-th environment's own step."""
+    alone: dict[str, Any] = {}
+    for name, value in given.items():
+        alone[name] = value if name == "action_token_range" or value is None else value[i]
+    return Step(**alone)
+
+
+def equal(vector: VectorDecision, i: int, monitor: Monitor, step: Step) -> None:
+    single = monitor.update(step)
+    got = {code for code, where in vector.faults.items() if where[i]}
+    assert got == {fault.code for fault in single.faults}
+    for name, value in single.metrics.items():
+        theirs = vector.metrics[name][i] if name in vector.metrics else np.nan
+        if value is None:
+            assert np.isnan(theirs), name
+        else:
+            assert theirs == pytest.approx(value, abs=1e-9, rel=1e-9), name
+    if single.score is None:
+        assert np.isnan(vector.score[i])
+    else:
+        assert vector.score[i] == pytest.approx(single.score, abs=1e-9)
+    assert vector.modes[i] is single.mode
+    assert vector.step[i] == single.step
+    assert bool(vector.sendable[i]) == (single.action is not None)
+    assert np.isfinite(vector.action[i]).all()
+    if single.action is not None:
+        np.testing.assert_allclose(vector.action[i], single.action, atol=1e-9)
+    began = sorted(code for code, where in vector.began.items() if where[i])
+    assert began == sorted({alert.code for alert in single.alerts})
+
+
+LENIENT = dict.fromkeys(
+    ["NONFINITE_ACTION", "ACTION_MISSING", "UNNORM_MISMATCH", "NONFINITE_LOGITS"], "alert"
+)
+CONFIGS: list[dict[str, Any]] = [
+    {},
+    {"faults": {"respond": LENIENT}, "controller": {"tau_halt": 1.5, "budget": 50}},
+    {
+        "faults": {"respond": LENIENT, "off": ["stall"]},
+        "score": {"combine": "weights"},
+        "controller": {"aggregation": "running_max", "enforce": False},
+        "metrics": {"warmup": "zeros", "window": 5},
+    },
+    {
+        "faults": {"respond": LENIENT},
+        "score": {"combine": "max", "signals": {"TB-E": 1.0, "TI": 1.0}},
+        "recovery": {"enabled": False},
+        "controller": {"tau_halt": 1.5, "halt_after": 3, "budget": 3},
+    },
+]
+
+
+@pytest.mark.parametrize("sections", CONFIGS)
+@pytest.mark.parametrize("quiet", [True, False])
+def test_equals_single_monitors_with_resets_of_their_own(
+    sections: dict[str, Any], quiet: bool
+) -> None:
+    n = 40
+    rng = np.random.default_rng(len(str(sections)))
+    config = MonitorConfig.model_validate(sections)
+    vector = VectorMonitor(config, num_envs=n, action_low=LOW, action_high=-LOW)
+    singles = [Monitor(config, action_low=LOW, action_high=-LOW) for _ in range(n)]
+    for t in range(45):
+        given = wild(rng, n, quiet)
+        decision = vector.update(Step(**given))
+        for i, monitor in enumerate(singles):
+            equal(decision, i, monitor, one_of(given, i))
+        again = np.flatnonzero(rng.uniform(size=n) < 0.04)
+        if t % 2 and len(again):
+            vector.reset(again)
+            for env in again.tolist():
+                singles[env].reset()
+
+
+def test_still_arms_stall_alike() -> None:
+    vector = VectorMonitor(num_envs=2, action_low=LOW, action_high=-LOW)
+    single = Monitor(action_low=LOW, action_high=-LOW)
+    modes = []
+    for t in range(45):
+        place = np.array([[0.3, 0.0, 0.1], [0.3 + 0.01 * t, 0.0, 0.1]])
+        goal = np.array([0.2, 0.6 - 0.01 * t])
+        action = np.array([[0.0] * 6 + [1.0], [0.01] + [0.0] * 5 + [1.0]])
+        decision = vector.update(
+            Step(action=action, tcp_position=place, goal_distance=goal, gripper=np.ones(2))
+        )
+        step = Step(action=action[0], tcp_position=place[0], goal_distance=goal[0], gripper=1.0)
+        equal(decision, 0, single, step)
+        modes.append(decision.modes)
+    assert modes[-1] == [Mode.HALT, Mode.TASK]
+    assert Mode.RECOVER in {pair[0] for pair in modes}
+
+
+def test_errors_of_some_environments() -> None:
+    vector = VectorMonitor(num_envs=3, action_low=LOW, action_high=-LOW)
+    errors: Any = [None, "boom", "STALE_ACTION: late"]
+    decision = vector.update(Step(action=np.zeros((3, 7)), policy_error=errors))
+    assert decision.modes == [Mode.TASK, Mode.HALT, Mode.RECOVER]
+    assert decision.sendable.tolist() == [True, False, True]
+
+
+def test_a_batch_of_the_wrong_shape_is_a_fault_everywhere() -> None:
+    vector = VectorMonitor(num_envs=2, action_low=LOW, action_high=-LOW)
+    decision = vector.update(Step(action=np.zeros((3, 7)), token_logits=np.zeros((2, 7))))
+    assert decision.faults["ACTION_SHAPE"].all()
+    assert decision.faults["LOGITS_SHAPE"].all()
+    assert decision.modes == [Mode.HALT] * 2
+
+
+def test_what_is_not_offered_is_refused(make_monitor: Callable[..., Monitor]) -> None:
+    config = MonitorConfig.model_validate({"metrics": {"info_window": 8}})
+    with pytest.raises(ConfigError, match="info_window"):
+        VectorMonitor(config, num_envs=2, action_low=LOW, action_high=-LOW)
+    with pytest.raises(DimensionError):
+        VectorMonitor(num_envs=0, action_low=LOW, action_high=-LOW)
