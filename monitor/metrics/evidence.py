@@ -207,8 +207,8 @@ def _read_logits(
     if logits.dtype == np.uint8:
         logits = logits.astype(np.float64)
     peak = peaks(logits)
-    if not np.isfinite(peak.value).all():
-        bad = holes(peak.value.tolist())
+    bad = holes(peak.value.tolist())
+    if bad:
         problems.append(
             _fault("NONFINITE_LOGITS", index, "token_logits", "NaN, +inf or only -inf", tokens=bad)
         )
@@ -270,11 +270,11 @@ def _alpha(
     """Geometric mean of the chosen tokens' probabilities."""
     n, v = logits.shape
     row = to_row(ids, n)
-    if row is None or not all([0.0 <= x < v and x == int(x) for x in row]):
+    if row is None or not all([0.0 <= x < v and x.is_integer() for x in row]):
         problems.append(_fault("TOKEN_IDS", index, "token_ids", str(ids)[:80], expected=[n, v]))
         return None
-    chosen = logits[np.arange(n), [int(x) for x in row]]
-    mean = float(np.add.reduce(chosen - view.log_z)) / n
+    chosen = logits[np.arange(n), [int(x) for x in row]].tolist()
+    mean = sum([x - z for x, z in zip(chosen, view.log_z.tolist(), strict=True)]) / n
     return min(exp(mean), 1.0)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import log
+from math import isnan, log
 from typing import Any, Final
 
 import numpy as np
@@ -99,13 +99,14 @@ def _sums(logits: NDArray[Any], peak: Peaks, out: FloatArray) -> FloatArray:
     column = shifted[:, :, None]
     with np.errstate(invalid="ignore"):
         weighted = (e[:, None, :] @ column)[:, 0, 0]
-    if not np.isfinite(weighted).all():
+    if isnan(sum(weighted.tolist())):
         # A masked class gives 0 * -inf = NaN; any finite stand-in gives the 0 that is meant.
         np.maximum(shifted, -700.0, out=shifted)
         weighted = (e[:, None, :] @ column)[:, 0, 0]
     out[3] = weighted
     out[2] = (e[:, None, :] @ e[:, :, None])[:, 0, 0]
-    z: FloatArray = np.add.reduce(e, axis=1).astype(np.float64)
+    # One product per row, not one for all: a row must not depend on how many are with it.
+    z: FloatArray = (e[:, None, :] @ _ones(e.shape[1], e.dtype))[:, 0, 0].astype(np.float64)
     e[_rows(len(e)), peak.top] = 0.0
     out[1] = np.maximum.reduce(e, axis=1)
     return z
@@ -114,6 +115,11 @@ def _sums(logits: NDArray[Any], peak: Peaks, out: FloatArray) -> FloatArray:
 @lru_cache(maxsize=8)
 def _rows(n: int) -> NDArray[np.intp]:
     return np.arange(n)
+
+
+@lru_cache(maxsize=8)
+def _ones(n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    return np.ones((n, 1), dtype=dtype)
 
 
 @lru_cache(maxsize=8)

@@ -164,10 +164,12 @@ def read_logits(
         inner, mass = stats, np.ones(n)
     stats[:, bad] = np.nan
     inner[:, bad] = mass[bad] = outside[bad] = log_z[bad] = np.nan
-    for k in range(4):
-        for (mean, largest), array in ((FULL[k], stats[k]), (BINS[k], inner[k])):
-            values[mean] = array.sum(axis=1) / tokens
-            values[largest] = array.max(axis=1)
+    _pool(stats, FULL, values)
+    if inner is stats:
+        for (mean, most), (mean_bins, most_bins) in zip(FULL, BINS, strict=True):
+            values[mean_bins], values[most_bins] = values[mean], values[most]
+    else:
+        _pool(inner, BINS, values)
     values["action_mass"], values["tokens_outside"] = mass, outside
     if ids is not None:
         note(faults, "TOKEN_IDS", ~valid & ~bad)
@@ -177,3 +179,13 @@ def read_logits(
     note(faults, "NONFINITE_LOGITS", bad)
     prints: NDArray[np.float64] = np.concatenate([*stats, log_z], axis=1)
     return prints
+
+
+def _pool(
+    stats: FloatArray, keys: tuple[tuple[str, str], ...], values: dict[str, FloatArray]
+) -> None:
+    """Write mean and maximum over tokens; tokens outermost, so that environments run innermost."""
+    by_token = np.ascontiguousarray(stats.transpose(2, 0, 1))
+    means, largest = by_token.sum(axis=0) / len(by_token), by_token.max(axis=0)
+    for k, (mean, most) in enumerate(keys):
+        values[mean], values[most] = means[k], largest[k]
