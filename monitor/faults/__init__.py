@@ -9,6 +9,7 @@ from types import MappingProxyType
 from monitor.config import FaultsConfig, Response
 from monitor.errors import ConfigError, unknown_name
 from monitor.faults.base import Detector, Scene, Setting, fault
+from monitor.faults.guard import Guard
 
 GROUP = "vlawatch.faults"
 """Entry-point group of third-party detectors: a callable from :class:`Setting` to a detector."""
@@ -61,6 +62,7 @@ RESPONSES: MappingProxyType[str, Response] = MappingProxyType(
         "CHUNK_SHAPE": "alert",
         "EV_UNINFORMATIVE": "ignore",
         "METRIC_ERROR": "alert",
+        "DETECTOR_ERROR": "alert",
         "CAMERA_FORMAT": "alert",
         "OFF_VOCAB_TOKEN": "alert",
         "GRIPPER_NO_RESPONSE": "alert",
@@ -91,7 +93,7 @@ def build_detectors(setting: Setting) -> list[Detector]:
         for name in config.plugins:
             if name not in found:
                 raise ConfigError(unknown_name("fault plugin", name, found))
-            built.append(found[name].load()(setting))
+            built.append(Guard(name, found[name].load()(setting)))
     return built
 
 

@@ -30,6 +30,8 @@ class TooLoud:
         pass
     def check(self, scene):
         loud = scene.metrics["LOUD"]
+        if loud == 4:
+            raise ZeroDivisionError("four")
         return [fault("TOO_LOUD", scene, "shouting")] if loud and loud > 1 else []
     def reset(self):
         pass
@@ -81,6 +83,14 @@ def test_a_plugins_values_replay(make_monitor: Callable[..., Monitor]) -> None:
     live, again = (make_monitor(metrics={"plugins": ("loud",)}) for _ in range(2))
     decision = live.update(Step(action=np.zeros(7), hidden=np.ones(3)))
     assert again.replay(decision.evidence).metrics == decision.metrics
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_detector_that_raises_is_a_fault_itself(make_monitor: Callable[..., Monitor]) -> None:
+    monitor = make_monitor(metrics={"plugins": ("loud",)}, faults={"plugins": ("loud",)})
+    decision = monitor.update(Step(action=np.zeros(7), hidden=np.full(3, 4.0)))
+    assert [f.code for f in decision.faults] == ["DETECTOR_ERROR"]
+    assert "four" in decision.faults[0].message
 
 
 def test_a_name_that_nobody_offers_is_refused(make_monitor: Callable[..., Monitor]) -> None:
