@@ -40,26 +40,32 @@ class Stall:
 
 @final
 class Drop:
-    """DROP: the task was solved and is no longer."""
+    """DROP: the task was solved and has not been for a whole window.
+
+    A success that comes and goes while the gripper opens is no drop: fingers touch what they let
+    go of.
+    """
 
     def __init__(self, setting: Setting) -> None:
+        self._need = setting.window
         self.reset()
 
     def reset(self) -> None:
         """Begin an episode."""
         self._first: int | None = None
-        self._lost = False
+        self._lost = 0
 
     def check(self, scene: Scene) -> list[Fault]:
-        """Return the fault while a success reached earlier is gone."""
+        """Return the fault from the n-th step on at which an earlier success is gone."""
         now = scene.evidence.success
-        if now is not None:
-            if now and self._first is None:
-                self._first = scene.step
-            self._lost = self._first is not None and not now
-        if not self._lost:
+        if now:
+            self._first = scene.step if self._first is None else self._first
+            self._lost = 0
+        elif self._first is not None and (now is False or self._lost):
+            self._lost += 1
+        if self._lost < self._need:
             return []
-        text = f"success of step {self._first} is lost"
+        text = f"success of step {self._first} is lost for {self._lost} steps"
         return [fault("DROP", scene, text, value=self._first)]
 
 

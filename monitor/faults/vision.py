@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import dist
+from math import dist, hypot
 from typing import final
 
 from monitor.faults.base import Scene, Setting, fault
@@ -11,10 +11,15 @@ from monitor.records import Fault, Numbers
 
 @final
 class VisionBypass:
-    """VISION_BYPASS: equal logits (or, without logits, equal actions) under changing pictures."""
+    """VISION_BYPASS: equal logits (or, without logits, equal moves) under changing pictures.
+
+    Without logits an arm that is told to stay where it is proves nothing: pictures change by
+    light and noise alone, and staying may be the right answer to all of them.
+    """
 
     def __init__(self, setting: Setting) -> None:
         self._need = setting.config.blind_steps
+        self._still = setting.still_path_m
         self.reset()
 
     def reset(self) -> None:
@@ -29,6 +34,9 @@ class VisionBypass:
         output: int | Numbers | None = evidence.logits_id
         if output is None:
             output = evidence.action
+            if output is not None and hypot(*output[:3]) <= self._still:
+                self._output, self._count = None, 1
+                return []
         if evidence.image_id is None or output is None:
             return self._found(scene)
         if output != self._output:

@@ -33,7 +33,7 @@ class VectorFaults:
         self._first_success, self._image = np.full((2, n), np.nan)
         self._seen_image = np.full(n, np.nan)
         self._closing, self._start = np.full((2, n), np.nan)
-        self._lost = np.zeros(n, dtype=bool)
+        self._lost = np.zeros(n, dtype=np.int64)
         self._moved = np.zeros(n)
         self._place = np.full((n, 3), np.nan)
         self._output: FloatArray | None = None
@@ -47,7 +47,7 @@ class VectorFaults:
         for state in (self._first_success, self._image, self._seen_image, self._closing):
             state[which] = np.nan
         self._start[which] = self._place[which] = np.nan
-        self._lost[which] = False
+        self._lost[which] = 0
         self._moved[which] = 0.0
         if self._output is not None:
             self._output[which] = np.nan
@@ -108,6 +108,13 @@ class VectorFaults:
             if last is None or last.shape != output.shape:
                 last = np.full_like(output, np.nan)
             usable = ~np.isnan(pictures[0]) & ~np.isnan(output[:, 0])
+            if batch.print_of_logits is None:
+                # To stay may be the right answer to every picture; see the single detector.
+                move = np.sqrt((output[:, :3] ** 2).sum(axis=1))
+                resting = ~np.isnan(output[:, 0]) & (move <= self._setting.still_path_m)
+                self._blind = np.where(resting, 1, self._blind)
+                last = np.where(resting[:, None], np.nan, last)
+                usable &= ~resting
             equal = (output == last).all(axis=1)
             other = pictures[0] != self._seen_image
             self._blind = np.where(usable, np.where(equal, self._blind + other, 1), self._blind)
@@ -144,9 +151,9 @@ class VectorFaults:
         known, now = ~np.isnan(success), success > 0.5
         first = known & now & np.isnan(self._first_success)
         self._first_success[first] = index[first]
-        lost = ~np.isnan(self._first_success) & ~now
-        self._lost = np.where(known, lost, self._lost)
-        note(faults, "DROP", self._lost)
+        gone = ~np.isnan(self._first_success) & ~now & (known | (self._lost > 0))
+        self._lost = np.where(gone, self._lost + 1, 0)
+        note(faults, "DROP", self._lost >= self._setting.window)
 
     def _gripper(self, batch: Batch, faults: dict[str, Mask]) -> None:
         at, opens, closes = self._setting.gripper

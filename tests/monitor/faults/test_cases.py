@@ -124,8 +124,19 @@ def test_4_standing_still_after_success_or_while_gripping_is_right(make_monitor:
     assert all((d.score or 0.0) < 0.2 for d in solved)
     grips = [Step(**still, gripper=0.5 + 0.5 * np.cos(0.8 * t)) for t in range(60)]
     assert not any("STALL" in codes(d) for d in run(make_monitor(), grips))
-    lost = run(make_monitor(), [Step(**still, success=t == 3) for t in range(6)])
-    assert "DROP" in codes(lost[4])
+    lost = run(make_monitor(), [Step(**still, success=t == 3) for t in range(20)])
+    assert first(lost, "DROP") == 3 + 8
+    flicker = run(make_monitor(), [Step(**still, success=t in {3, 4, 9, 15}) for t in range(20)])
+    assert not any("DROP" in codes(d) for d in flicker)
+
+
+def test_3_a_resting_arm_without_logits_is_not_blind(make_monitor: Make) -> None:
+    rng = np.random.default_rng(4)
+    pictures = [rng.integers(0, 256, (8, 8, 3), dtype=np.uint8) for _ in range(20)]
+    rests = [Step(action=np.zeros(7), image=image, gripper=1.0) for image in pictures]
+    assert not any("VISION_BYPASS" in codes(d) for d in run(make_monitor(), rests))
+    moves = [Step(action=np.full(7, 0.03), image=image, gripper=1.0) for image in pictures]
+    assert first(run(make_monitor(), moves), "VISION_BYPASS") == 7
 
 
 def test_5_actions_of_another_normalisation(make_monitor: Make) -> None:
