@@ -108,7 +108,9 @@ def draw_score_map(axes: Any, run: Run, palette: Palette) -> None:
             axes.plot(
                 [one.first_alert] * 2, [row - 0.5, row + 0.5], color=palette.ink, linewidth=1.3
             )
-    axes.set(xlim=(-0.5, steps - 0.5), ylim=(len(episodes) - 0.5, -0.5), xlabel="step", yticks=[])
+    axes.set(
+        xlim=(-0.5, steps - 0.5), ylim=(max(len(episodes), 1) - 0.5, -0.5), xlabel="step", yticks=[]
+    )
     axes.spines["left"].set_visible(False)
     axes.set_title("Score of every episode (rows), first alert |")
     _key(axes, sorted({one.outcome for one in episodes}, key=ORDER.index), palette)
@@ -155,8 +157,8 @@ def draw_risk(axes: Any, run: Run, palette: Palette) -> None:
         )
     axes.plot(curve.coverage, curve.risk, color=palette.success, linewidth=1.8)
     axes.axhline(float(np.mean(loss)), color=palette.muted, linewidth=0.8)
-    top = max(0.1, float(np.max(curve.risk)) * 1.25)
-    axes.set_ylim(0, min(top, 1.02))
+    top = max(0.1, float(np.max(curve.risk)) * 1.6)
+    axes.set_ylim(0, min(top, 1.25))
     text = f"AURC {curve.aurc:.3f}\nexcess over ideal {curve.e_aurc:.3f}"
     axes.text(0.04, 0.96, text, transform=axes.transAxes, va="top", color=palette.ink)
 
@@ -192,8 +194,8 @@ def draw_episode(axes: Any, run: Run, one: Episode, palette: Palette, steps: int
 
 
 def draw_metric(axes: Any, run: Run, metric: str, palette: Palette) -> None:
-    """One metric of all solved and failed episodes; where it is unknown there is no line."""
-    for outcome in ("success", "failure"):
+    """One metric of all episodes, by outcome; where it is unknown there is no line."""
+    for outcome in ("success", "failure", "halted"):
         rows = [one.series(metric) for one in run.of(outcome)]
         if not rows:
             continue
@@ -209,8 +211,10 @@ def draw_metric(axes: Any, run: Run, metric: str, palette: Palette) -> None:
     meaning = "" if info is None else info.meaning
     axes.set_title(f"{metric}{unit}", pad=5)
     axes.set_ylim(bottom=0 if info is None or info.low is None else min(info.low, 0))
-    axes.margins(x=0.01)
-    axes.set_xlabel(shorten(meaning, 46, placeholder=" …"), fontsize=7.0)
+    longest = max((len(one.steps) for one in run.episodes), default=1)
+    axes.set_xlim(-0.5, max(longest, 2) - 0.5)  # from 0, so that the warm-up shows as a gap
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_xlabel(shorten(meaning, 52, placeholder=" …"), fontsize=7.0)
 
 
 def draw_rates(axes: Any, names: Sequence[str], rates: Sequence[Rate], palette: Palette) -> None:

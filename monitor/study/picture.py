@@ -25,12 +25,14 @@ def write_picture(run: Run, path: Path) -> None:
     episodes, metrics = chosen(run, PANELS), metrics_shown(run, METRICS)
     rows = -(-len(episodes) // 4)
     with figures.style(LIGHT):
-        figure = figures.new_figure(_WIDTH_IN, 6.6 + 1.5 * rows + 2.1 * bool(metrics))
-        heights = [0.95, 4.3, *([1.5 * rows] if rows else []), *([2.1] if metrics else [])]
+        figure = figures.new_figure(_WIDTH_IN, 6.8 + 1.5 * rows + 2.1 * bool(metrics))
+        heights = [0.95, 4.3, *([1.5 * rows + 0.2] if rows else []), *([2.1] if metrics else [])]
         parts = figure.subfigures(len(heights), 1, height_ratios=heights)
         _head(parts[0], run)
         _overview(parts[1], run)
         if rows:
+            key = "bands: yellow recover, violet halt · ▲ alert · | fault · ● first success"
+            parts[2].suptitle(key, x=0.99, ha="right", fontsize=8, color=LIGHT.muted)
             grid = parts[2].subplots(rows, 4, sharex=True, sharey=True, squeeze=False)
             draw_episodes(grid, run, episodes, LIGHT)
         if metrics:
@@ -39,6 +41,7 @@ def write_picture(run: Run, path: Path) -> None:
                 figures.draw_metric(panel, run, metric, LIGHT)
             for panel in axes[len(metrics) :]:
                 panel.set_axis_off()
+        figure.get_layout_engine().set(w_pad=0.12, h_pad=0.06)
         figure.savefig(path, dpi=140)
 
 
@@ -95,21 +98,21 @@ def metrics_shown(run: Run, count: int) -> list[str]:
 def _head(part: Any, run: Run) -> None:
     summary = summarise(run)
     rate = wilson(summary["pass_rate"]["count"], summary["pass_rate"]["total"])
-    part.text(0.012, 0.70, f"{run.policy} on {run.env}", fontsize=15, weight="bold", va="center")
+    part.text(0.012, 0.68, f"{run.policy} on {run.env}", fontsize=15, weight="bold", va="center")
     line = (
-        f"{summary['episodes']} episodes · {summary['halted']} halted · {summary['errors']} errors"
+        f"{summary['episodes']} episodes · {summary['halted']} halted · {summary['errors']} without a verdict"
         f" · {summary['false_alarms']} false alarms · {summary['missed_failures']} failures "
         "without an alert"
     )
     part.text(0.012, 0.25, line, color=LIGHT.muted, fontsize=9.5, va="center")
     value = "no data" if rate.value is None else f"{100 * rate.value:.0f} %"
-    part.text(0.988, 0.66, value, fontsize=24, weight="bold", ha="right", va="center")
+    part.text(0.988, 0.68, value, fontsize=24, weight="bold", ha="right", va="center")
     interval = f"pass rate {rate.count}/{rate.total}, 95 % {rate.low:.0%} to {rate.high:.0%}"
-    part.text(0.988, 0.16, interval, color=LIGHT.muted, ha="right", va="center", fontsize=9.5)
+    part.text(0.988, 0.25, interval, color=LIGHT.muted, ha="right", va="center", fontsize=9.5)
     if run.calibration is None:
         part.text(
             0.5,
-            0.70,
+            0.68,
             " uncalibrated: thresholds promise nothing ",
             ha="center",
             va="center",
