@@ -195,6 +195,7 @@ def draw_episode(axes: Any, run: Run, one: Episode, palette: Palette, steps: int
 
 def draw_metric(axes: Any, run: Run, metric: str, palette: Palette) -> None:
     """One metric of all episodes, by outcome; where it is unknown there is no line."""
+    known: list[float] = []
     for outcome in ("success", "failure", "halted"):
         rows = [one.series(metric) for one in run.of(outcome)]
         if not rows:
@@ -203,6 +204,7 @@ def draw_metric(axes: Any, run: Run, metric: str, palette: Palette) -> None:
         table = np.full((len(rows), max(len(row) for row in rows)), np.nan)
         for line, row in zip(table, rows, strict=True):
             line[: len(row)] = _gaps(row)
+        known += table[np.isfinite(table)].tolist()
         for line in table[:40]:
             axes.plot(line, color=colour, alpha=0.22, linewidth=0.6)
         axes.plot(_median(table), color=colour, linewidth=1.7)
@@ -210,7 +212,8 @@ def draw_metric(axes: Any, run: Run, metric: str, palette: Palette) -> None:
     unit = f" [{info.unit}]" if info is not None and info.unit not in ("", "1") else ""
     meaning = "" if info is None else info.meaning
     axes.set_title(f"{metric}{unit}", pad=5)
-    axes.set_ylim(bottom=0 if info is None or info.low is None else min(info.low, 0))
+    bottom = 0.0 if info is None or info.low is None else min(info.low, 0.0)
+    axes.set_ylim(bottom, _top(known, bottom))
     longest = max((len(one.steps) for one in run.episodes), default=1)
     axes.set_xlim(-0.5, max(longest, 2) - 0.5)  # from 0, so that the warm-up shows as a gap
     axes.xaxis.get_major_locator().set_params(integer=True)
@@ -222,7 +225,7 @@ def draw_rates(axes: Any, names: Sequence[str], rates: Sequence[Rate], palette: 
     for row, rate in enumerate(rates):
         axes.plot([rate.low, rate.high], [row, row], color=palette.success, linewidth=2.2)
         if rate.value is not None:
-            axes.plot([rate.value], [row], "o", color=palette.success, markersize=6)
+            axes.plot([rate.value], [row], "o", color=palette.success, markersize=6, clip_on=False)
         axes.text(1.03, row, rate.to_text(), va="center", color=palette.ink)
     axes.set(xlim=(0, 1), ylim=(len(rates) - 0.5, -0.5), xlabel="pass rate, 95 % Wilson interval")
     axes.set_yticks(range(len(names)), names)
@@ -240,6 +243,14 @@ def _median(table: FloatArray) -> FloatArray:
     """Median of each column over what is known; NaN where nothing is."""
     columns = [column[np.isfinite(column)] for column in table.T]
     return np.array([np.median(column) if column.size else np.nan for column in columns])
+
+
+def _top(values: Sequence[float], bottom: float) -> float:
+    """Upper end of an axis: a single spike must not flatten everything else."""
+    if not values:
+        return bottom + 1.0
+    most = float(np.quantile(values, 0.998))
+    return max(bottom + 1.15 * (most - bottom), bottom + 1e-9)
 
 
 def _stretches(modes: Sequence[str]) -> Iterator[tuple[str, int, int]]:

@@ -111,10 +111,10 @@ def _head(part: Any, run: Run) -> None:
     part.text(0.988, 0.25, interval, color=LIGHT.muted, ha="right", va="center", fontsize=9.5)
     if run.calibration is None:
         part.text(
-            0.5,
+            0.87,
             0.68,
             " uncalibrated: thresholds promise nothing ",
-            ha="center",
+            ha="right",
             va="center",
             color=LIGHT.failure,
             fontsize=9.5,

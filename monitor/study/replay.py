@@ -72,6 +72,7 @@ class Replay:
         steps: decided again.
         differing: values that differ.
         differences: the first of them.
+        recorded_by: revision of the code that recorded the run, None where that is not known.
     """
 
     run: Path
@@ -80,6 +81,7 @@ class Replay:
     steps: int
     differing: int
     differences: Sequence[Difference]
+    recorded_by: str | None = None
 
     @property
     def identical(self) -> bool:
@@ -93,6 +95,7 @@ class Replay:
             "own_configuration": self.own,
             "identical": self.identical,
             "steps": self.steps,
+            "recorded_by": self.recorded_by,
             "differing": self.differing,
             "differences": jsonable(self.differences),
             "alerts": {"before": self._alerts("alert_before"), "now": self._alerts("alert_now")},
@@ -107,6 +110,8 @@ class Replay:
         lines = [f"{head}: {self.differing} values differ"]
         if self.own:
             lines += [f"  {difference.to_text()}" for difference in self.differences]
+            revision = self.recorded_by or "unknown"
+            lines.append(f"  recorded by revision {revision}; other code may decide otherwise")
             return "\n".join(lines)
         before, now = self._alerts("alert_before"), self._alerts("alert_now")
         lines += [f"  {name:<26} {before[name]:>4} before  {now[name]:>4} now" for name in before]
@@ -183,6 +188,7 @@ def replay_run(
         steps=sum(one.steps for one in episodes),
         differing=len(found),
         differences=found[:SHOWN],
+        recorded_by=(loaded.header.get("git") or {}).get("commit"),
     )
 
 
