@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from monitor.doctor.facts import DISTRIBUTION, PACKAGES, Facts, Probe
-from monitor.doctor.requirements import allows, numbers
+from monitor.doctor.requirements import Requirement, allows, numbers
 
 __all__ = ["Check", "exit_code", "judge", "to_text"]
 
@@ -83,7 +83,7 @@ def _requirements(facts: Facts) -> list[Check]:
     for extra in dict.fromkeys(item.extra for item in facts.requirements if item.extra not in SUMS):
         wrong, right = [], []
         for item in facts.requirements:
-            if item.extra != extra:
+            if item.extra != extra or not _holds(item, facts):
                 continue
             version = facts.versions.get(item.name)
             if version is None:
@@ -109,6 +109,11 @@ def _requirements(facts: Facts) -> list[Check]:
             )
         )
     return checks
+
+
+def _holds(item: Requirement, facts: Facts) -> bool:
+    """Whether a line is meant for this Python; mani-skill is needed even where it cannot say so."""
+    return item.name == "mani-skill" or allows(item.pythons, "{}.{}".format(*facts.python))
 
 
 def _numpy(facts: Facts) -> Check:

@@ -10,23 +10,37 @@ __all__ = ["Requirement", "allows", "numbers", "parse_requirement"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """One line of our own metadata: a distribution, its allowed versions and the extra it is for."""
+    """One line of our own metadata.
+
+    Attributes:
+        name: the distribution.
+        allowed: bounds of its version.
+        extra: the extra it is for, None for the core.
+        pythons: bounds of the Python versions for which the line holds.
+    """
 
     name: str
     allowed: str
     extra: str | None = None
+    pythons: str = ""
 
 
 def parse_requirement(line: str) -> Requirement:
-    """Read a ``Requires-Dist`` line as we write them: a name, bounds and at most one extra.
+    """Read a ``Requires-Dist`` line as we write them: a name, bounds, one extra, a Python.
 
-    >>> parse_requirement('transformers<5.25,>=5.24; extra == "vla"')
-    Requirement(name='transformers', allowed='<5.25,>=5.24', extra='vla')
+    >>> parse_requirement("transformers<5.25,>=5.24; python_version >= '3.11' and extra == 'vla'")
+    Requirement(name='transformers', allowed='<5.25,>=5.24', extra='vla', pythons='>=3.11')
     """
     what, _, marker = line.partition(";")
     extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)", marker)
+    pythons = re.findall(r"python_version\s*([<>=!]+)\s*['\"]([\d.]+)", marker)
     name, bounds = re.match(r"\s*([\w.-]+)(?:\[[^\]]*\])?\s*\(?([^)]*)", what).groups()  # type: ignore[union-attr]
-    return Requirement(name=name, allowed=bounds.strip(), extra=extra[1] if extra else None)
+    return Requirement(
+        name=name,
+        allowed=bounds.strip(),
+        extra=extra[1] if extra else None,
+        pythons=",".join(sign + version for sign, version in pythons),
+    )
 
 
 def allows(allowed: str, version: str) -> bool:

@@ -136,6 +136,15 @@ def test_mani_skill_comes_by_itself_where_its_planner_has_no_wheel() -> None:
     assert fix.endswith("[sim]' && python -m pip install --no-deps mani-skill==3.0.1")
 
 
+def test_a_line_for_another_python_does_not_count() -> None:
+    newer = Requirement(name="transformers", allowed=">=5.24", extra="vla", pythons=">=3.11")
+    older = Requirement(name="transformers", allowed="<5.21", extra="vla", pythons="<3.11")
+    requirements = (newer, older)
+    assert checks_of(requirements=requirements)["extra vla"].status == "ok"
+    on_old = checks_of(requirements=requirements, python=(3, 10, 13))["extra vla"]
+    assert on_old.found == "transformers 5.24.0 is not <5.21"
+
+
 def test_a_render_that_was_not_asked_for_is_no_fault() -> None:
     assert checks_of(render=None)["render"].status == "ok"
 
