@@ -227,8 +227,14 @@ class MonitorConfig(_Section):
         return None
 
     def score_hash(self) -> str:
-        """Return a fingerprint of what shapes the score; thresholds and responses are not in it."""
-        part = self.model_dump_json(include={"control_dt_s", "metrics", "belief", "score"})
+        """Return a fingerprint of what shapes the score.
+
+        Thresholds and responses are not in it, nor are metrics that are only reported: one that
+        enters the score is named in ``score.signals``.
+        """
+        plain = self.metrics.model_copy(update={"peaks": (), "plugins": None, "info_window": None})
+        bare = self.model_copy(update={"metrics": plain})
+        part = bare.model_dump_json(include={"control_dt_s", "metrics", "belief", "score"})
         return hashlib.sha256(part.encode()).hexdigest()[:16]
 
 

@@ -67,10 +67,13 @@ class Monitor:
 
         Raises:
             DimensionError: the ends of the action space do not fit.
-            ConfigError: the configuration names something unknown.
+            ConfigError: the configuration names something unknown, or the calibration was fitted
+                with another one.
         """
         config = MonitorConfig() if config is None else config
         _check_names(config)
+        if calibration is not None:
+            _check_fits(calibration, config)
         low, high = _bounds(action_low, action_high)
         self.config: Final = config
         self.calibration: Final = calibration
@@ -323,6 +326,19 @@ def _check_names(config: MonitorConfig) -> None:
     for name in (*config.score.signals, *config.metrics.peaks, *terms):
         if name not in CATALOGUE:
             raise ConfigError(unknown_name("metric", name, CATALOGUE))
+
+
+def _check_fits(calibration: Calibration, config: MonitorConfig) -> None:
+    """Refuse thresholds that were fitted on other scores than these; no hash says nothing."""
+    want, given = config.score_hash(), calibration.config_hash
+    if given and given != want:
+        message = (
+            f"the calibration of {calibration.policy}/{calibration.env} was fitted with score "
+            f"configuration {given}, this configuration is {want}: its thresholds mean nothing "
+            "here. Use the configuration it was fitted with (sections control_dt_s, metrics, "
+            "belief, score), or fit again: `vlawatch run --watch-only`, then `vlawatch calibrate`"
+        )
+        raise ConfigError(message)
 
 
 def _bounds(action_low: ArrayLike, action_high: ArrayLike) -> tuple[FloatArray, FloatArray]:

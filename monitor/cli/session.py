@@ -133,12 +133,7 @@ def find_calibration(
             env_name,
         )
         return None
-    fitted = Calibration.load(path)
-    if fitted.config_hash and fitted.config_hash != config.score_hash():
-        log.warning(
-            "%s was fitted with another score configuration; its promise does not hold here", path
-        )
-    return fitted
+    return Calibration.load(path)
 
 
 def with_switches(config: MonitorConfig, *, enforce: bool, recovery: bool) -> MonitorConfig:
