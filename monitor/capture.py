@@ -1,0 +1,306 @@
+"""Logits out of somebody else's model: from a stock ``generate()``, or from its head.
+
+Nothing is forked or subclassed and nothing heavy is imported: a model is whatever has
+``generate`` (transformers from 4.38 on) or a head that takes ``register_forward_hook``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from time import perf_counter
+from typing import Any, Final, final
+
+from monitor.errors import DimensionError, MonitorError
+from monitor.pipeline import Monitor
+from monitor.records import Decision, Step
+
+__all__ = ["Captured", "MonitoredModel", "NothingToCaptureError", "capture", "monitored"]
+
+ALL: Final = slice(None)
+_SAID: Final = (
+    "token_logits",
+    "token_ids",
+    "action_token_range",
+    "samples",
+    "chunk",
+    "hidden",
+)
+_SEEN: Final = ("image", "tcp_position", "tcp_quaternion", "gripper", "joint_positions")
+
+
+class NothingToCaptureError(MonitorError, TypeError):
+    """An object has neither ``generate`` nor a head that can be hooked."""
+
+
+@final
+class Captured:
+    """What a model said last; stays on the model's device, and is not copied.
+
+    Args:
+        tokens: which of the generated tokens are the action's.
+        action_token_range: half-open range of the action ids within V, where V holds more.
+    """
+
+    def __init__(
+        self, *, tokens: slice = ALL, action_token_range: tuple[int, int] | None = None
+    ) -> None:
+        self._tokens = tokens
+        self._range = action_token_range
+        self._rows: list[Any] = []
+        self._ids: Any = None
+
+    def clear(self) -> None:
+        """Forget the last answer."""
+        self._rows, self._ids = [], None
+
+    def take_generated(self, rows: tuple[Any, ...], sequences: Any) -> None:
+        """Keep a whole answer: logits ``(1, V)`` a token, and ids ``(1, n)``, prompt included."""
+        self._rows = [_single(row) for row in rows]
+        self._ids = sequences[0, len(sequences[0]) - len(rows) :]
+
+    def take_forward(self, logits: Any) -> None:
+        """Keep one pass of the head, ``(1, n, V)`` or ``(1, V)``: its last row is the next token's."""
+        row = _single(logits)
+        self._rows.append(row[-1] if row.ndim == 2 else row)
+
+    @property
+    def token_logits(self) -> Any:
+        """``(N, V)`` logits of the action's tokens, None while there are none."""
+        rows = self._rows[self._tokens]
+        if not rows:
+            return None
+        # torch.stack or numpy.stack: whoever made the rows is loaded already.
+        library = sys.modules[type(rows[0]).__module__.partition(".")[0]]
+        return library.stack([row.detach() if hasattr(row, "detach") else row for row in rows])
+
+    @property
+    def token_ids(self) -> Any:
+        """``(N,)`` ids of the action's tokens; None where only the head was watched."""
+        return None if self._ids is None else self._ids[self._tokens]
+
+    def step(self, **fields: Any) -> Step:
+        """The monitor's input of this answer; the next answer of a hooked head begins anew.
+
+        Args:
+            **fields: what the model cannot know: ``action``, ``tcp_position``, ``image``, and so on.
+        """
+        said = {
+            "token_logits": self.token_logits,
+            "token_ids": self.token_ids,
+            "action_token_range": self._range,
+        }
+        self.clear()
+        return Step(**{**said, **fields})
+
+
+@contextmanager
+def capture(
+    model: Any,
+    *,
+    head: Any = None,
+    tokens: slice = ALL,
+    action_token_range: tuple[int, int] | None = None,
+) -> Iterator[Captured]:
+    """Catch the raw logits of every ``model.generate(...)`` within the block.
+
+    ``generate`` still returns what its caller asked for. A model with its own decoding loop is
+    watched at its head instead; ids are then unknown.
+
+    Args:
+        model: with ``generate``; without it, with ``get_output_embeddings``.
+        head: module to hook in any case, for example ``model.lm_head``.
+        tokens: which of the generated tokens are the action's, for example ``slice(0, 12)`` to
+            leave an end token out.
+        action_token_range: half-open range of the action ids within V, where V holds more.
+
+    Raises:
+        NothingToCaptureError: if there is nothing to hold on to.
+
+    Example::
+
+        with capture(model, action_token_range=(31744, 32000)) as captured:
+            ids = model.generate(**inputs, max_new_tokens=7, do_sample=False)
+            decision = monitor.update(captured.step(action=decode(ids), tcp_position=tool))
+    """
+    captured = Captured(tokens=tokens, action_token_range=action_token_range)
+    if head is None and callable(getattr(model, "generate", None)):
+        given = vars(model).get("generate")
+        model.generate = _watching(model, model.generate, captured)
+        try:
+            yield captured
+        finally:
+            if given is None:
+                del model.generate
+            else:
+                model.generate = given
+        return
+    hook = _hookable(model, head).register_forward_hook(
+        lambda module, inputs, output: captured.take_forward(output)
+    )
+    try:
+        yield captured
+    finally:
+        hook.remove()
+
+
+@final
+class MonitoredModel:
+    """A model or policy beside a monitor; all else passes through to it. See :func:`monitored`.
+
+    Attributes:
+        monitor: reset by :meth:`reset`, then asked once a step.
+        decision: of the last step; send its ``action``. None before the first.
+    """
+
+    def __init__(self, target: Any, monitor: Monitor, captured: Captured, stack: ExitStack) -> None:
+        self.monitor = monitor
+        self.decision: Decision | None = None
+        self._target, self._captured, self._stack = target, captured, stack
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # not yet built, or being unpickled
+            raise AttributeError(name)
+        return getattr(self._target, name)
+
+    def __enter__(self) -> MonitoredModel:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the model as it was found."""
+        self._stack.close()
+
+    def reset(self, instruction: str = "", **options: Any) -> None:
+        """Begin an episode, for the monitor and for the policy where it can be reset."""
+        self.monitor.reset(instruction=instruction)
+        self.decision = None
+        self._captured.clear()
+        if callable(begin := getattr(self._target, "reset", None)):
+            begin(instruction, **options)
+
+    def act(self, observation: Any, **sensed: Any) -> Any:
+        """Ask the policy and judge its answer, which comes back unchanged.
+
+        Args:
+            observation: for the policy; what it has of a picture and a pose the monitor sees too.
+            **sensed: further fields of :class:`monitor.records.Step`.
+        """
+        began = perf_counter()
+        seen = {**_fields(observation, _SEEN), **sensed}
+        try:
+            output = self._target.act(observation)
+        except Exception as error:
+            self._captured.clear()
+            text = f"{type(error).__name__}: {error}"
+            self.decision = self.monitor.update(Step(policy_error=text, **seen))
+            raise
+        seen.setdefault("latency_s", perf_counter() - began)
+        self.decide(getattr(output, "action", None), **seen, **_fields(output, _SAID))
+        return output
+
+    def decide(self, action: Any, **fields: Any) -> Decision:
+        """Judge an action that was made of the last ``generate()``.
+
+        Args:
+            action: ``(D,)`` environment units.
+            **fields: further fields of :class:`monitor.records.Step`; they win over what was
+                captured.
+        """
+        self.decision = self.monitor.update(self._captured.step(action=action, **fields))
+        return self.decision
+
+
+def monitored(
+    target: Any,
+    monitor: Monitor,
+    *,
+    model: Any = None,
+    head: Any = None,
+    tokens: slice = ALL,
+    action_token_range: tuple[int, int] | None = None,
+) -> MonitoredModel:
+    """Put a monitor beside a model or a policy.
+
+    Args:
+        target: a model with ``generate``, or a policy with ``act(observation)``.
+        monitor: for the environment's action space.
+        model: the policy's model, where its own output carries no logits; by default
+            ``target.model`` if that has ``generate``.
+        head: see :func:`capture`.
+        tokens: see :func:`capture`.
+        action_token_range: see :func:`capture`.
+
+    Example::
+
+        watched = monitored(vla, monitor, action_token_range=(31744, 32000))
+        watched.reset("put the can on the plate")
+        action = watched.predict_action(**inputs)     # the model's own; it calls generate()
+        robot.send(watched.decide(action, tcp_position=tool).action)
+    """
+    stack = ExitStack()
+    source = next(
+        (one for one in (model, target, getattr(target, "model", None)) if _generates(one)), model
+    )
+    options: dict[str, Any] = {"tokens": tokens, "action_token_range": action_token_range}
+    if source is None and head is None:
+        if not callable(getattr(target, "act", None)):
+            raise _nothing(target)
+        captured = Captured(**options)
+    else:
+        captured = stack.enter_context(capture(source, head=head, **options))
+    return MonitoredModel(target, monitor, captured, stack)
+
+
+def _watching(model: Any, generate: Callable[..., Any], captured: Captured) -> Callable[..., Any]:
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        captured.clear()
+        config = kwargs.get("generation_config") or getattr(model, "generation_config", None)
+        by_default = getattr(config, "return_dict_in_generate", False)
+        whole = kwargs.get("return_dict_in_generate", by_default)
+        output = generate(
+            *args, **{**kwargs, "output_logits": True, "return_dict_in_generate": True}
+        )
+        captured.take_generated(output.logits, output.sequences)
+        return output if whole else output.sequences
+
+    return watched
+
+
+def _hookable(model: Any, head: Any) -> Any:
+    if head is None and callable(find := getattr(model, "get_output_embeddings", None)):
+        head = find()
+    if not callable(getattr(head, "register_forward_hook", None)):
+        raise _nothing(model if head is None else head)
+    return head
+
+
+def _nothing(given: Any) -> NothingToCaptureError:
+    msg = (
+        f"nothing to capture from {type(given).__name__}: expected generate(), act() or a head "
+        "with register_forward_hook(); pass head=model.lm_head"
+    )
+    return NothingToCaptureError(msg)
+
+
+def _generates(one: Any) -> bool:
+    return callable(getattr(one, "generate", None))
+
+
+def _single(batch: Any) -> Any:
+    if len(batch) != 1:
+        msg = f"got a batch of {len(batch)}; one monitor watches one: generate with a batch of 1"
+        raise DimensionError(msg)
+    return batch[0]
+
+
+def _fields(source: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """Those of an object or mapping that are known."""
+    given = source if isinstance(source, Mapping) else None
+    found = {
+        name: getattr(source, name, None) if given is None else given.get(name) for name in names
+    }
+    return {name: value for name, value in found.items() if value is not None}
