@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from monitor.belief.kalman import KalmanModel, initial, predict, update
+from monitor.belief.kalman import KalmanModel, advance, initial, predict
 from monitor.records import Belief
 
 
@@ -20,12 +20,13 @@ class BeliefFilter:
 
     def update(self, distance: float | None) -> Belief | None:
         """Take one step in; without a distance the belief only widens."""
-        if self.belief is None:
-            if distance is not None:
-                self.belief = initial(distance, self._model)
-            return self.belief
-        ahead = predict(self.belief, self._model)
-        self.belief = ahead if distance is None else update(ahead, distance, self._model)
+        belief, model = self.belief, self._model
+        if belief is None:
+            self.belief = None if distance is None else initial(distance, model)
+        elif distance is None:
+            self.belief = predict(belief, model)
+        else:
+            self.belief = advance(belief, distance, model)
         return self.belief
 
     def reset(self) -> None:

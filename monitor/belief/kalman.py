@@ -58,17 +58,35 @@ def predict(belief: Belief, model: KalmanModel) -> Belief:
 
 def update(belief: Belief, z: float, model: KalmanModel) -> Belief:
     """Return the predicted ``belief`` corrected by the measured distance ``z``."""
-    a, b, c, r = belief.var_distance, belief.cov, belief.var_velocity, model.r
+    return _correct(
+        belief.distance, belief.velocity, belief.var_distance, belief.cov, belief.var_velocity,
+        z, model.r,
+    )  # fmt: skip
+
+
+def advance(belief: Belief, z: float, model: KalmanModel) -> Belief:
+    """Return ``update(predict(belief, model), z, model)``, without the record in between."""
+    a, b, c = belief.var_distance, belief.cov, belief.var_velocity
+    velocity = belief.velocity
+    return _correct(
+        belief.distance + velocity, velocity, a + 2.0 * b + c + model.q_distance, b + c,
+        c + model.q_velocity, z, model.r,
+    )  # fmt: skip
+
+
+def _correct(
+    distance: float, velocity: float, a: float, b: float, c: float, z: float, r: float
+) -> Belief:
     # nu = z - H x,  S = H P H^T + R,  K = P H^T / S
-    nu = z - belief.distance
+    nu = z - distance
     s = a + r
     k0 = a / s
     k1 = b / s
     # Joseph form P = (I - K H) P (I - K H)^T + K R K^T keeps P positive under rounding.
     i0 = 1.0 - k0
     return Belief(
-        distance=belief.distance + k0 * nu,
-        velocity=belief.velocity + k1 * nu,
+        distance=distance + k0 * nu,
+        velocity=velocity + k1 * nu,
         var_distance=i0 * i0 * a + k0 * k0 * r,
         cov=i0 * (b - k1 * a) + k0 * k1 * r,
         var_velocity=c - 2.0 * k1 * b + k1 * k1 * a + k1 * k1 * r,

@@ -40,6 +40,9 @@ def to_array(value: Any) -> NDArray[Any] | None:
 
 def to_row(value: Any, size: int) -> list[float] | None:
     """Return ``value`` as ``size`` floats (perhaps not finite), or None if it has another shape."""
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (size,):
+        quick: list[float] = value.tolist()
+        return quick
     array = to_array(value)
     if array is None or array.shape != (size,):
         return None
@@ -49,8 +52,8 @@ def to_row(value: Any, size: int) -> list[float] | None:
 
 def to_scalar(value: Any) -> float | None:
     """Return ``value`` as one float (perhaps not finite), or None if it is not one number."""
-    if type(value) is float:
-        return value
+    if isinstance(value, float):
+        return float(value)
     array = to_array(value)
     return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final, final
 
 import numpy as np
@@ -45,10 +46,10 @@ class Motion:
         self._rows = Ring(window - 3, 3 * self._parts)
         self._row = np.zeros(3 * width)
         self._last = np.zeros(2 * width)
-        self._actions = Ring(window, self._dim)
+        self._actions: deque[FloatArray] = deque(maxlen=window)
         self._last_action = np.zeros(self._dim)
-        self._positions = Ring(window, 3)
-        self._jerk = (jerk_weights(window) / ti_dt_s**3)[:, None]
+        self._positions: deque[Numbers] = deque(maxlen=window)
+        self._jerk: list[float] = (jerk_weights(window) / ti_dt_s**3).tolist()
         self._scales = [1.0 / ((window - 3) * divisor) for divisor in DIVISORS]
         self.reset()
 
@@ -78,7 +79,7 @@ class Motion:
             action /= self._span
             np.subtract(action, self._last_action, out=row[:dim])
             self._last_action = action
-            self._actions.push(action)
+            self._actions.append(action)
             runs[0] += 1
         position, quaternion = evidence.tcp_position, evidence.tcp_quaternion
         if position is None:
@@ -89,7 +90,7 @@ class Motion:
                 row[dim] = position[0] - x
                 row[dim + 1] = position[1] - y
                 row[dim + 2] = position[2] - z
-            self._positions.push(position)
+            self._positions.append(position)
             runs[1] += 1
         if quaternion is None:
             runs[2] = 0
@@ -125,17 +126,24 @@ class Motion:
             values[t] = (p + o) / 2.0 if p is not None and o is not None else None
             start = end
         if place:
-            jerk = np.add.reduce(self._positions.view() * self._jerk, axis=0)
-            x, y, z = jerk.tolist()
-            values["TI"] = (x * x + y * y + z * z) ** 0.5
+            values["TI"] = self._jerkiness()
         else:
             values["TI"] = unknown
+
+    def _jerkiness(self) -> float:
+        x = y = z = 0.0
+        for weight, (px, py, pz) in zip(self._jerk, self._positions, strict=True):
+            x += weight * px
+            y += weight * py
+            z += weight * pz
+        length: float = (x * x + y * y + z * z) ** 0.5
+        return length
 
     def per_dimension(self) -> dict[str, Numbers]:
         """Return A-PI, A-VI and A-AI per action dimension; empty while unknown."""
         if self._runs[0] < self._window:
             return {}
-        parts = instability(self._actions.view())
+        parts = instability(np.array(self._actions))
         return {
             names[0]: tuple(part.tolist()) for names, part in zip(ACTION_IDS, parts, strict=True)
         }

@@ -66,15 +66,7 @@ def token_metrics(logits: NDArray[Any], peak: Peaks) -> TokenView:
     """
     n, v = logits.shape
     stats = np.empty((4, n))
-    if v < LARGE:
-        z = _sums(logits, peak, stats)
-    else:
-        # Row by row a large vocabulary stays in the cache between the passes.
-        z = np.empty(n)
-        for i in range(n):
-            one = slice(i, i + 1)
-            row = Peaks(top=peak.top[one], value=peak.value[one])
-            z[one] = _sums(logits[one], row, stats[:, one])
+    z = (_sums if v < LARGE else _sums_by_row)(logits, peak, stats)
     # 1 / Z is the probability of the likeliest class, whose e is 1.
     p1 = 1.0 / z
     log_z = -np.log(p1)
@@ -109,6 +101,28 @@ def _sums(logits: NDArray[Any], peak: Peaks, out: FloatArray) -> FloatArray:
     z: FloatArray = (e[:, None, :] @ _ones(e.shape[1], e.dtype))[:, 0, 0].astype(np.float64)
     e[_rows(len(e)), peak.top] = 0.0
     out[1] = np.maximum.reduce(e, axis=1)
+    return z
+
+
+def _sums_by_row(logits: NDArray[Any], peak: Peaks, out: FloatArray) -> FloatArray:
+    """As :func:`_sums`; row by row a large vocabulary stays in the cache between the passes."""
+    n, v = logits.shape
+    shifted, e = np.empty((2, v), dtype=logits.dtype)
+    ones = _ones(v, logits.dtype)[:, 0]
+    z = np.empty(n)
+    with np.errstate(invalid="ignore"):
+        for i, top in enumerate(peak.top.tolist()):
+            np.subtract(logits[i], peak.value[i], out=shifted)
+            np.exp(shifted, out=e)
+            weighted = e.dot(shifted)
+            if isnan(weighted):
+                np.maximum(shifted, -700.0, out=shifted)
+                weighted = e.dot(shifted)
+            out[3, i] = weighted
+            out[2, i] = e.dot(e)
+            z[i] = e.dot(ones)
+            e[top] = 0.0
+            out[1, i] = e.max()
     return z
 
 
