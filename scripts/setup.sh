@@ -157,10 +157,12 @@ install_vulkan() {
 
 # ---- Python --------------------------------------------------------------------------------
 
+# The monitor runs on 3.10 too; transformers 5.24, which the learned policy needs, does not, and the
+# last release that does (5.20) decodes wrong tokens with our model.
 check_python() {
-  command -v "$python" >/dev/null || die "'$python' is not here; install python3 (3.10 or newer)"
-  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
-    die "$("$python" --version) is too old; give a newer one: VLAWATCH_PYTHON=python3.11"
+  command -v "$python" >/dev/null || die "'$python' is not here; install python3 (3.11 or newer)"
+  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    die "$("$python" --version) is too old for the learned policy; give VLAWATCH_PYTHON=python3.11"
 }
 
 make_venv() {

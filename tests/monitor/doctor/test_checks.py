@@ -58,7 +58,7 @@ def test_nothing_is_missing_on_a_good_machine() -> None:
 @pytest.mark.parametrize(
     ("name", "status", "changes", "words", "fix"),
     [
-        ("python", "missing", {"python": (3, 9, 2)}, "3.10 is needed", "VLAWATCH_PYTHON="),
+        ("python", "missing", {"python": (3, 10, 13)}, "3.11 is needed", "VLAWATCH_PYTHON="),
         ("python", "warn", {"in_venv": False}, "no virtual environment", "-m venv"),
         ("package", "missing", {"requirements": ()}, "not installed", "pip install -e"),
         ("core", "missing", {"versions": without("numpy")}, "numpy is absent", "vlawatch'"),
