@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from monitor import Decision, Mode, Monitor, Step
+from monitor import Decision, Mode, Monitor, MonitorConfig, Step
 
 Make = Callable[..., Monitor]
 Calm = Callable[..., list[Step]]
@@ -313,3 +313,56 @@ def test_ids_that_are_no_columns_are_a_fault(make_monitor: Make) -> None:
         decision = make_monitor().update(step)
         assert codes(decision) == {"TOKEN_IDS"}
         assert decision.metrics["alpha"] is None
+
+
+@pytest.mark.parametrize("scale", [0.5 / 0.03, 3.0, -3.0])
+def test_5_another_datasets_scale_inside_the_action_space(make_monitor: Make, scale: float) -> None:
+    rng = np.random.default_rng(7)
+    stream = rng.uniform(0.5, 1.0, (20, 7)) * rng.choice([-0.03, 0.03], (20, 7))
+    one = np.ones(7)
+    limits = MonitorConfig.model_validate({"faults": {"unnorm_limits": (0.03, 0.03, 0.03)}})
+    wrong = run(
+        Monitor(limits, action_low=-one, action_high=one), [Step(action=scale * a) for a in stream]
+    )
+    assert first(wrong, "UNNORM_MISMATCH") == 7
+    assert "ACTION_RANGE" not in codes(wrong[0])
+    right = run(Monitor(limits, action_low=-one, action_high=one), [Step(action=a) for a in stream])
+    assert not any(codes(d) for d in right)
+
+
+@pytest.mark.parametrize("command", [1.0, -1.0])
+def test_8_a_constant_command_to_a_gripper_of_another_convention(
+    make_monitor: Make, command: float
+) -> None:
+    # The environment reads the sign the other way round: told to open it stays shut.
+    opening = 0.0 if command > 0.0 else 1.0
+    steps = [Step(action=[0.01, 0, 0, 0, 0, 0, command], gripper=opening) for _ in range(30)]
+    assert first(run(make_monitor(), steps), "GRIPPER_NO_RESPONSE") == 14
+
+
+def test_10_a_buffer_that_the_caller_overwrites(make_monitor: Make) -> None:
+    torch = pytest.importorskip("torch")
+    buffer, own = torch.zeros(7), make_monitor()
+    other, reused = np.zeros(7), make_monitor()
+    for t in range(12):
+        buffer += 0.003 * (-1) ** t * t
+        other = other + 0.003 * (-1) ** t * t
+        ours, theirs = own.update(Step(action=buffer)), reused.update(Step(action=other.copy()))
+        for name in ("A-PI", "A-VI", "A-AI"):
+            assert ours.metrics[name] == pytest.approx(theirs.metrics[name], abs=1e-6)
+
+
+def test_17_after_the_first_success_hovering_is_no_stall_but_losing_it_is_a_drop(
+    make_monitor: Make, calm_stream: Calm
+) -> None:
+    place = calm_stream(30)[-1].tcp_position
+
+    def hover(t: int) -> dict[str, Any]:
+        if t < 30:
+            return {"success": False}
+        return {"success": t < 90, "tcp_position": place, "action": np.zeros(7)}
+
+    decisions = run(make_monitor(), calm_stream(120, hover))
+    assert not any("STALL" in codes(d) for d in decisions)
+    assert all(d.mode is Mode.TASK for d in decisions)
+    assert first(decisions, "DROP") == 90 + 7
