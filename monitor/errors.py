@@ -22,6 +22,10 @@ class CalibrationError(MonitorError, ValueError):
     """A calibration cannot be made, read or used here."""
 
 
+class StartRefusedError(MonitorError, RuntimeError):
+    """A policy may not move this robot: what does not fit, and what to do."""
+
+
 class MissingExtraError(MonitorError, ImportError):
     """An optional dependency is not installed; the text names the pip command."""
 

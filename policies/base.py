@@ -63,6 +63,9 @@ class PolicyOutput:
 class Policy(Protocol):
     """A policy; ``bind(env)`` may exist too and is then called before ``reset``.
 
+    ``needs_image = False`` says that it is blind by design; any other policy must answer to the
+    picture, or no run starts.
+
     Attributes:
         name: as in the registry.
         signals: fields of :class:`PolicyOutput` that it fills beside ``action``.

@@ -20,6 +20,9 @@ class NotBoundError(MonitorError, RuntimeError):
 class ExpertPolicy:
     """Privileged: reads object poses from the environment it is bound to."""
 
+    needs_image = False
+    """Blind by design: the check before a run asks it nothing about pictures."""
+
     def __init__(self) -> None:
         self.name = "expert"
         self.signals: frozenset[str] = frozenset()

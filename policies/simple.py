@@ -23,6 +23,9 @@ class RandomPolicy:
         action_high: upper end per dimension.
     """
 
+    needs_image = False
+    """Blind by design: the check before a run asks it nothing about pictures."""
+
     def __init__(
         self,
         *,
@@ -60,6 +63,9 @@ class HoldPolicy:
     >>> policy.act(Observation(image=np.zeros((2, 2, 3), np.uint8))).action.tolist()
     [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
     """
+
+    needs_image = False
+    """Blind by design: the check before a run asks it nothing about pictures."""
 
     def __init__(self) -> None:
         self.name = "hold"

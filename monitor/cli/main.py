@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any, Final
 
 from monitor.cli.output import Exit, show_error, start_logging
-from monitor.errors import CalibrationError, MissingExtraError, MonitorError
+from monitor.errors import CalibrationError, MissingExtraError, MonitorError, StartRefusedError
 
 __all__ = ["main"]
 
@@ -50,6 +50,9 @@ def _exit_code(app: Any, arguments: Sequence[str] | None) -> int:
         if (error.name or "").partition(".")[0] in OURS:
             raise
         show_error(f"{error}\n`vlawatch doctor` says what else is missing")
+        return Exit.MACHINE
+    except StartRefusedError as error:
+        show_error(str(error))
         return Exit.MACHINE
     except CalibrationError as error:
         show_error(str(error))

@@ -17,8 +17,9 @@ from monitor.cli.output import Exit, emit, emit_json
 
 if TYPE_CHECKING:
     from monitor.pipeline import Monitor
-    from monitor.rollout import Observer, SweepResult
+    from monitor.rollout import EpisodeSpec, Observer, SweepResult
     from monitor.rollout.panels import Look
+    from monitor.rollout.startup import StartReport
 
 __all__ = ["run"]
 
@@ -74,6 +75,17 @@ def run(
         Path | None,
         typer.Option("--screenshot", help="Keep a picture of the live view as SVG."),
     ] = None,
+    probe: Annotated[
+        bool,
+        typer.Option("--probe/--no-probe", help="Check policy and environment before step 0."),
+    ] = True,
+    keep_logits: Annotated[
+        bool, typer.Option("--keep-logits", help="Keep all logits in the run's folder (large).")
+    ] = False,
+    sink: Annotated[
+        list[str] | None,
+        typer.Option("--sink", help="Observer of another package (vlawatch.sinks); repeatable."),
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Run episodes under the monitor.
@@ -83,6 +95,7 @@ def run(
     from monitor.cli.session import make_monitor, one_thread, open_env, open_policy
     from monitor.errors import ConfigError
     from monitor.rollout import EpisodeSpec, parse_scenes, run_header, run_sweep
+    from monitor.rollout.sinks import load_sinks
     from monitor.study.summary import build_summary
     from monitor.trace import check_free
 
@@ -125,13 +138,20 @@ def run(
         policy_kwargs=given,
         seed=seed,
     )
+    if probe and specs:
+        header["start"] = _start(world, agent, specs[0])
     with ExitStack() as stack:
+        sinks = load_sinks(sink or (), folder, stack)
         look = _look(f"{env} · {policy}", watcher)
         observers = _observers(stack, look, live=live and not as_json, screenshot=screenshot)
         if video:
             from monitor.rollout.video import VideoRecorder
 
             observers = [*observers, VideoRecorder(folder / "videos")]
+        if keep_logits:
+            from monitor.rollout.logits import LogitsRecorder
+
+            observers = [*observers, LogitsRecorder(folder)]
         result = run_sweep(
             world,
             agent,
@@ -139,7 +159,7 @@ def run(
             specs,
             out=folder,
             header=header,
-            observers=observers,
+            observers=[*observers, *sinks],
             resume=resume,
             retry_errors=retry_errors,
             remake=lambda: open_env(env),
@@ -149,6 +169,20 @@ def run(
     _show(result, len(specs), as_json=as_json)
     if result.interrupted or result.errors or not result.results:
         raise typer.Exit(Exit.EARLY)
+
+
+def _start(world: Any, agent: Any, spec: EpisodeSpec) -> StartReport:
+    """Refuse a policy that does not fit or does not look; say what is merely odd."""
+    from monitor.rollout.startup import check_start
+
+    report = check_start(world, agent, spec)
+    for one in report.findings:
+        if not one.refuses:
+            log.warning("%s: %s", one.code, one.message)
+    if report.skipped:
+        log.warning("the check before step 0 is not complete: %s", report.skipped)
+    report.require()
+    return report
 
 
 def _observers(

@@ -1,0 +1,206 @@
+"""Before step 0: do policy, environment and picture fit together, and does the policy look?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+
+from monitor.errors import StartRefusedError
+from monitor.records import FloatArray
+from monitor.rollout.probe import ProbeReport, probe_policy
+from monitor.rollout.records import EpisodeSpec
+from monitor.transition import Transition, read_reset
+from policies import Observation, Policy
+
+__all__ = ["Finding", "StartReport", "check_start"]
+
+TOO_FAR: Final = 1.5
+"""A policy whose usual range is this many times the environment's has foreign statistics."""
+TOO_NEAR: Final = 0.02
+"""So has one that uses less than this share of it, where it uses anything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that does not fit.
+
+    Attributes:
+        code: as of a fault: ACTION_SHAPE, ACTION_SPACE, GRIPPER_CONVENTION, UNNORM_MISMATCH,
+            CAMERA_FORMAT, VISION_BYPASS, INSTRUCTION_BYPASS.
+        message: what was found, what was expected, what to do.
+        refuses: the run must not start; otherwise it is a warning.
+    """
+
+    code: str
+    message: str
+    refuses: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartReport:
+    """What the check before step 0 found; goes into ``run.json``.
+
+    Attributes:
+        findings: what does not fit; empty if all does.
+        probe: how the policy answers changed pictures; None where it was not asked.
+        skipped: why something could not be checked; empty if everything was.
+        reset_ms: time that resetting the environment took, milliseconds.
+        ask_ms: time of everything else, the policy's first answer with its warming up included.
+    """
+
+    findings: tuple[Finding, ...]
+    probe: ProbeReport | None
+    skipped: str
+    reset_ms: float
+    ask_ms: float
+
+    def require(self) -> None:
+        """Let the run start, or not.
+
+        Raises:
+            StartRefusedError: with every finding that refuses.
+        """
+        reasons = [f"{one.code}: {one.message}" for one in self.findings if one.refuses]
+        if reasons:
+            raise StartRefusedError("\n".join(["the run does not start:", *reasons]))
+
+
+def check_start(env: Any, policy: Policy, spec: EpisodeSpec) -> StartReport:
+    """Look at the contract of a policy and an environment, and ask the policy some questions.
+
+    The environment is reset, never stepped. What raises here is left to the loop, which makes an
+    episode with an error of it: the check then says so under ``skipped``.
+
+    Args:
+        env: as :func:`monitor.rollout.run_episode` takes it.
+        policy: with ``needs_image = False`` it may be blind, as a privileged expert is.
+        spec: episode whose first picture is used.
+    """
+    began = asked = perf_counter()
+    findings: list[Finding] = []
+    report, skipped = None, ""
+    try:
+        start = read_reset(env.reset(seed=spec.seed, options=spec.reset_options))
+        asked = perf_counter()
+        if callable(bind := getattr(policy, "bind", None)):
+            bind(env)
+        seen = start.sensed()
+        findings += _space(env) + _picture(policy, seen.get("image"))
+        findings += _statistics(env, policy)
+        if not findings:
+            findings += _answer(env, policy, start)
+        if getattr(policy, "needs_image", True) and not any(one.refuses for one in findings):
+            instruction = str(start.info.get("instruction", ""))
+            report = probe_policy(policy, seen["image"], instruction)
+            findings += _look(report, instruction)
+    except Exception as error:  # the episode will tell it, with its traceback and its place
+        skipped = f"{type(error).__name__}: {error}"
+    return StartReport(
+        findings=tuple(findings),
+        probe=report,
+        skipped=skipped,
+        reset_ms=(asked - began) * 1e3,
+        ask_ms=(perf_counter() - asked) * 1e3,
+    )
+
+
+def _space(env: Any) -> list[Finding]:
+    space = env.action_space
+    if hasattr(space, "low") and hasattr(space, "high"):
+        low, high = _bounds(env)
+        if bool(np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+            return []
+    text = f"the action space is {space}; expected a Box with finite low < high"
+    return [Finding(code="ACTION_SPACE", message=text, refuses=True)]
+
+
+def _picture(policy: Policy, image: Any) -> list[Finding]:
+    if not getattr(policy, "needs_image", True):
+        return []
+    shape = getattr(image, "shape", None)
+    dtype = str(getattr(image, "dtype", "")).removeprefix("torch.")
+    if shape is not None and len(shape) == 3 and shape[2] == 3 and dtype == "uint8":
+        return []
+    given = "none" if image is None else f"shape {tuple(shape or ())} of {dtype or type(image)}"
+    hint = ""
+    if shape is not None and len(shape) == 3 and shape[0] == 3 != shape[2]:
+        hint = "; the channels come first, move them to the end"
+    elif dtype.startswith("float"):
+        hint = "; scale it to 0-255 and round"
+    text = f"the picture is {given}; expected (H, W, 3) of uint8{hint}"
+    return [Finding(code="CAMERA_FORMAT", message=text, refuses=True)]
+
+
+def _statistics(env: Any, policy: Policy) -> list[Finding]:
+    """Un-normalisation, where the policy shows its statistics (``q01``, ``q99``, ``mask``)."""
+    known = getattr(policy, "statistics", None)
+    if known is None or getattr(known, "q01", None) is None:
+        return []
+    low, high = _bounds(env)
+    q01, q99 = np.asarray(known.q01, dtype=float), np.asarray(known.q99, dtype=float)
+    if q01.shape != low.shape:
+        text = (
+            f"the policy's statistics have {q01.size} numbers, the environment takes "
+            f"{low.size}; give the unnorm_key of this robot"
+        )
+        return [Finding(code="ACTION_SHAPE", message=text, refuses=True)]
+    mask = np.asarray(getattr(known, "mask", np.ones(q01.shape)), dtype=bool)
+    share = np.maximum(np.abs(q01), np.abs(q99)) / np.maximum(np.abs(low), np.abs(high))
+    wrong = mask & ((share > TOO_FAR) | ((share < TOO_NEAR) & (share > 0.0)))
+    wrong[-1] = False  # the gripper has a convention of its own
+    found = []
+    if wrong.any():
+        numbers = ", ".join(f"{index}: x{share[index]:.3g}" for index in np.flatnonzero(wrong))
+        text = (
+            f"the policy's usual range does not fit the action space (dimension: factor {numbers})"
+            "; is it the unnorm_key of this robot?"
+        )
+        found.append(Finding(code="UNNORM_MISMATCH", message=text, refuses=bool(wrong.sum() >= 3)))
+    # The last dimension; where it is not scaled, its quantiles still tell the data's convention.
+    if q01[-1] > -0.1 and q99[-1] > 0.5 and low[-1] < -0.5:
+        text = (
+            f"the policy's gripper runs over [{q01[-1]:.3g}, {q99[-1]:.3g}], the environment's over "
+            f"[{low[-1]:.3g}, {high[-1]:.3g}] with its upper end open; map 0 to the lower end"
+        )
+        found.append(Finding(code="GRIPPER_CONVENTION", message=text, refuses=False))
+    return found
+
+
+def _answer(env: Any, policy: Policy, start: Transition) -> list[Finding]:
+    seen: Mapping[str, Any] = {
+        name: value for name, value in start.sensed().items() if name != "goal_distance"
+    }
+    instruction = str(start.info.get("instruction", ""))
+    policy.reset(instruction)
+    output = policy.act(Observation(instruction=instruction, **{"image": None, **seen}))
+    action = np.asarray(output.action, dtype=np.float64)
+    low, _ = _bounds(env)
+    if action.shape == low.shape:
+        return []
+    text = f"the policy's action has shape {action.shape}, the environment takes {low.shape}"
+    return [Finding(code="ACTION_SHAPE", message=text, refuses=True)]
+
+
+def _look(report: ProbeReport, instruction: str) -> list[Finding]:
+    found = []
+    if not report.sees:
+        text = (
+            "the answer is the same for a real, a black, a white and a noise picture "
+            f"({report.measure} moves by at most {max(report.pictures.values()):.1g}); check that "
+            "the picture reaches the model. --no-probe starts it all the same."
+        )
+        found.append(Finding(code="VISION_BYPASS", message=text, refuses=True))
+    if instruction and not report.reads:
+        text = "the answer is the same for other instructions; is there one task only?"
+        found.append(Finding(code="INSTRUCTION_BYPASS", message=text, refuses=False))
+    return found
+
+
+def _bounds(env: Any) -> tuple[FloatArray, FloatArray]:
+    space = env.action_space
+    low, high = (np.asarray(end, dtype=np.float64).reshape(-1) for end in (space.low, space.high))
+    return low, high

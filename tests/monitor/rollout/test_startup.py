@@ -1,0 +1,175 @@
+"""What is refused before step 0, and what is only said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from monitor.errors import StartRefusedError
+from monitor.rollout import EpisodeSpec
+from monitor.rollout.startup import StartReport, check_start
+from policies import Observation, PolicyOutput, load_policy
+
+HIGH = np.array([0.05, 0.05, 0.05, 0.25, 0.25, 0.25, 1.0])
+SCENE = EpisodeSpec(scene=0)
+
+
+class Looker:
+    """Its action follows the picture's mean and the instruction's length, unless it is blind."""
+
+    name = "looker"
+    signals: frozenset[str] = frozenset()
+
+    def __init__(self, *, blind: bool = False, reads: bool = True, size: int = 7) -> None:
+        self.blind, self.reads, self.size = blind, reads, size
+        self.asked = 0
+
+    def reset(self, instruction: str) -> None:
+        pass
+
+    def act(self, observation: Observation) -> PolicyOutput:
+        self.asked += 1
+        seen = 0.0 if self.blind else float(np.mean(observation.image)) / 255.0
+        read = len(observation.instruction.split()) if self.reads else 0
+        return PolicyOutput(action=np.full(self.size, 0.01 * (1 + seen + read)))
+
+
+def codes(report: StartReport, *, refuses: bool = True) -> set[str]:
+    return {one.code for one in report.findings if one.refuses is refuses}
+
+
+def test_a_policy_that_fits_and_looks_may_start(fake_env: Callable[..., Any]) -> None:
+    env = fake_env()
+    report = check_start(env, Looker(), SCENE)
+    assert (report.findings, report.skipped) == ((), "")
+    assert report.probe is not None
+    assert report.probe.sees
+    assert not env.received  # asked, never moved
+    report.require()
+
+
+def test_a_blind_policy_is_refused(fake_env: Callable[..., Any]) -> None:
+    report = check_start(fake_env(), Looker(blind=True), SCENE)
+    assert codes(report) == {"VISION_BYPASS"}
+    with pytest.raises(StartRefusedError, match=r"VISION_BYPASS.*--no-probe"):
+        report.require()
+
+
+@pytest.mark.parametrize("name", ["hold", "random"])
+def test_policies_that_are_blind_by_design_are_exempt(
+    name: str, fake_env: Callable[..., Any]
+) -> None:
+    report = check_start(fake_env(), load_policy(name), SCENE)
+    assert (report.findings, report.probe) == ((), None)
+
+
+def test_a_policy_that_does_not_read_is_only_told_of(fake_env: Callable[..., Any]) -> None:
+    report = check_start(fake_env(), Looker(reads=False), SCENE)
+    assert codes(report, refuses=False) == {"INSTRUCTION_BYPASS"}
+    report.require()
+
+
+def test_the_actions_dimension(fake_env: Callable[..., Any]) -> None:
+    policy = Looker(size=6)
+    report = check_start(fake_env(), policy, SCENE)
+    assert codes(report) == {"ACTION_SHAPE"}
+    assert policy.asked == 1  # what does not fit is not probed
+
+
+def test_the_action_space(fake_env: Callable[..., Any]) -> None:
+    env = fake_env()
+    env.action_space = gymnasium.spaces.Box(-np.inf, np.inf, (7,))
+    assert codes(check_start(env, Looker(), SCENE)) == {"ACTION_SPACE"}
+    env.action_space = gymnasium.spaces.Discrete(3)
+    assert "ACTION_SPACE" in codes(check_start(env, Looker(), SCENE))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda image: image.astype(np.float32) / 255.0, "scale it to 0-255"),
+        (lambda image: image.transpose(2, 0, 1), "channels come first"),
+        (lambda image: image[..., 0], "expected"),
+        (lambda image: None, "none"),
+    ],
+)
+def test_the_pictures_format(
+    change: Callable[[Any], Any], words: str, fake_env: Callable[..., Any]
+) -> None:
+    env = fake_env()
+    plain = env._seen
+
+    def seen() -> Any:
+        obs, info = plain()
+        return {**obs, "image": change(obs["image"])}, info
+
+    env._seen = seen
+    report = check_start(env, Looker(), SCENE)
+    assert codes(report) == {"CAMERA_FORMAT"}
+    assert words in report.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("scale", "gripper", "expected"),
+    [
+        (0.6, (-1.0, 1.0), set()),
+        (3.0, (-1.0, 1.0), {"UNNORM_MISMATCH"}),
+        (0.01, (-1.0, 1.0), {"UNNORM_MISMATCH"}),
+        (0.6, (0.0, 1.0), {"GRIPPER_CONVENTION"}),
+    ],
+)
+def test_the_policys_statistics(
+    scale: float, gripper: tuple[float, float], expected: set[str], fake_env: Callable[..., Any]
+) -> None:
+    policy: Any = Looker()
+    q01, q99 = -scale * HIGH, scale * HIGH
+    q01[-1], q99[-1] = gripper
+    policy.statistics = SimpleNamespace(q01=q01, q99=q99, mask=np.arange(7) < 6)
+    report = check_start(fake_env(), policy, SCENE)
+    assert codes(report) | codes(report, refuses=False) == expected
+    assert codes(report) == expected - {"GRIPPER_CONVENTION"}
+
+
+def test_what_raises_is_left_to_the_loop(fake_env: Callable[..., Any]) -> None:
+    report = check_start(fake_env(broken={(0, -1): OSError("no camera")}), Looker(), SCENE)
+    assert "no camera" in report.skipped
+    report.require()
+
+
+def test_the_command_refuses_with_code_3(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    fake_env: Callable[..., Any],
+) -> None:
+    pytest.importorskip("typer")
+    from monitor.cli import session
+    from monitor.cli.main import main
+
+    made = {"blind": Looker(blind=True), "looker": Looker()}
+    monkeypatch.setattr(session, "open_env", lambda name: fake_env(horizon_steps=3))
+    monkeypatch.setattr(session, "open_policy", lambda name, **given: (made[name], {}))
+
+    def run(policy: str, *more: str) -> int:
+        out = tmp_path / "-".join([policy, *more])
+        arguments = ["run", "--env", "fake", "--policy", policy, "--scenes", "0:1", "--no-live"]
+        return main([*arguments, "--out", str(out), *more])
+
+    assert run("blind") == 3
+    captured = capsys.readouterr()
+    assert "VISION_BYPASS" in captured.err
+    assert captured.out == ""
+    assert not (tmp_path / "blind").exists()
+    assert run("blind", "--no-probe") == 0
+    assert run("looker") == 0
+    start = json.loads((tmp_path / "looker" / "run.json").read_text())["start"]
+    assert start["probe"]["sees"] is True
+    assert start["findings"] == []
+    assert "start" not in json.loads((tmp_path / "blind---no-probe" / "run.json").read_text())
