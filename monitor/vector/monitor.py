@@ -17,15 +17,15 @@ from monitor.pipeline import MUTED, Monitor, kalman_model
 from monitor.records import Evidence, FloatArray, Mode, Step
 from monitor.recovery import Retreat
 from monitor.vector.belief import VectorBelief
-from monitor.vector.evidence import Batch, read
+from monitor.vector.evidence import Batch, note, read
 from monitor.vector.faults import VectorFaults
 from monitor.vector.history import Mask
 from monitor.vector.motion import VectorMotion, VectorProgress
+from monitor.vector.rules import VectorPeaks, VectorRule
 from monitor.vector.samples import VectorSamples, read_pictures
 from monitor.vector.score import (
-    ASK_HALT,
-    ASK_RECOVER,
     HALT,
+    LEVELS,
     RECOVER,
     TASK,
     VectorController,
@@ -73,7 +73,8 @@ class VectorMonitor:
 
     ``update`` takes a ``Step`` whose fields have a leading axis of N (``policy_error`` and
     ``env_error`` may be sequences); NaN rows stand for a value that one environment lacks.
-    Rules, plugins, ``peaks`` and ``info_window`` are not offered here.
+    Plugins and ``info_window`` are not offered: a plugin is written for one robot, and the
+    Tri-Info signals count symbols in dictionaries, which arrays do not speed up.
 
     >>> monitor = VectorMonitor(num_envs=2, action_low=[-1.0] * 7, action_high=[1.0] * 7)
     >>> monitor.update(Step(action=np.zeros((2, 7)))).modes
@@ -117,6 +118,8 @@ class VectorMonitor:
         setting: Setting = single.setting
         self._faults = VectorFaults(setting, n)
         self._respond = responses(config.faults)
+        self._peaks = VectorPeaks(metrics.peaks, metrics.window, n)
+        self._rules = [VectorRule(rule, n) for rule in config.rules]
         self._moved = single.moved
         self._score = VectorScore(single.score_stage, metrics.window, n)
         running = config.controller.aggregation == "running_max"
@@ -134,7 +137,7 @@ class VectorMonitor:
         which[slice(None) if envs is None else np.asarray(envs)] = True
         stages: tuple[Any, ...] = (
             self._samples, self._motion, self._progress, self._belief, self._faults,
-            self._score, self._controller,
+            self._score, self._controller, self._peaks, *self._rules,
         )  # fmt: skip
         for stage in stages:
             stage.reset(which)
@@ -162,12 +165,13 @@ class VectorMonitor:
         progress = self._progress
         progress.update(batch.action, batch.place, batch.goal, batch.gripper, values)
         self._belief.update(batch.goal, batch.alpha, progress.reversal, values)
+        self._peaks.update(values)
         index = self._index.astype(np.float64)
         faults = self._faults.check(batch, step, values, index, self._succeeded, pictures)
         score = self._controller.aggregate(
             self._score.update(values, self._succeeded, MUTED, self._moved)
         )
-        demand, active = self._demand(faults)
+        demand, active = self._demand(values, faults)
         before, tried = self._controller.mode, self._controller.attempts
         mode = self._controller.update(score, demand)
         action, sendable = self._act(batch, mode, score, faults)
@@ -180,7 +184,9 @@ class VectorMonitor:
         self._index += 1
         return decision
 
-    def _demand(self, faults: dict[str, Mask]) -> tuple[NDArray[np.int64], dict[str, Mask]]:
+    def _demand(
+        self, values: dict[str, FloatArray], faults: dict[str, Mask]
+    ) -> tuple[NDArray[np.int64], dict[str, Mask]]:
         demand = np.zeros(self.num_envs, dtype=np.int64)
         active = {}
         for code, where in faults.items():
@@ -188,8 +194,12 @@ class VectorMonitor:
             if response == "ignore":
                 continue
             active[code] = where.copy()
-            level = {"recover": ASK_RECOVER, "halt": ASK_HALT}.get(response, 0)
-            demand = np.maximum(demand, where * level)
+            demand = np.maximum(demand, where * LEVELS[response])
+        for one in self._rules:
+            fires, rule = one.holds(values, faults), one.rule
+            if rule.respond != "ignore" and fires.any():
+                note(active, rule.name, fires)
+                demand = np.maximum(demand, fires * LEVELS[rule.respond])
         return demand, active
 
     def _act(
@@ -276,14 +286,16 @@ def _check_offered(config: MonitorConfig) -> None:
     used = [
         name
         for name, value in (
-            ("rules", config.rules),
             ("metrics.plugins", config.metrics.plugins),
-            ("metrics.peaks", config.metrics.peaks),
             ("metrics.info_window", config.metrics.info_window),
             ("faults.plugins", config.faults.plugins),
         )
         if value
     ]
     if used:
-        message = f"VectorMonitor does not offer {', '.join(used)}; use one Monitor per environment"
+        message = (
+            f"VectorMonitor does not offer {', '.join(used)}: plugins are written for one robot, "
+            "info_window counts symbols one by one; leave them out or use one Monitor per "
+            "environment"
+        )
         raise ConfigError(message)

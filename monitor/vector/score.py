@@ -14,8 +14,8 @@ from monitor.vector.history import Ints, Mask, OwnPace
 
 TASK, RECOVER, HALT = 0, 1, 2
 NONE, ASK_RECOVER, ASK_HALT = 0, 1, 2
-Demands: Final = {"none": NONE, "ignore": NONE, "alert": NONE, "recover": ASK_RECOVER}
-Demands["halt"] = ASK_HALT
+LEVELS: Final = {"ignore": NONE, "alert": NONE, "recover": ASK_RECOVER, "halt": ASK_HALT}
+"""Demand by response."""
 
 
 def surprises(surprise: Surprise, x: FloatArray) -> FloatArray:

@@ -99,6 +99,30 @@ CONFIGS: list[dict[str, Any]] = [
         "recovery": {"enabled": False},
         "controller": {"tau_halt": 1.5, "halt_after": 3, "budget": 3},
     },
+    {
+        "faults": {"respond": LENIENT | {"LATENCY": "ignore"}},
+        "metrics": {"peaks": ("TB-E", "TI", "alpha", "EV")},
+        "controller": {"tau_halt": 1.5, "tau_recover": 1.2, "budget": 9},
+        "rules": [
+            {"name": "late", "of": [{"fault": "LATENCY"}], "steps": 2, "respond": "recover"},
+            {
+                "name": "both",
+                "when": "all",
+                "of": [{"metric": "TB-E", "above": 0.2}, {"metric": "REV", "above": 0.3}],
+                "steps": 3,
+            },
+            {
+                "name": "two of three",
+                "when": 2,
+                "of": [
+                    {"metric": "EV", "above": 0.3},
+                    {"metric": "TCP-path", "above": 0.2},
+                    {"fault": "ACTION_MISSING"},
+                ],
+                "respond": "halt",
+            },
+        ],
+    },
 ]
 
 
