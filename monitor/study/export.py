@@ -1,4 +1,4 @@
-"""A run as two Parquet files, for pandas, DuckDB, Spark and the like.
+"""A run as Parquet files, for pandas, DuckDB, Spark and the like.
 
 ``steps.parquet`` has one row a step, ``episodes.parquet`` one row a finished episode; they join on
 ``episode`` and ``attempt``. Unknown is null throughout, never NaN or 0.
@@ -20,7 +20,17 @@
 | steps | surprise.<id> | double | peak surprise over the window, what the score is made of |
 | steps | evidence | string | JSON, enough to replay the step |
 | episodes | all other fields of an episode | int64, bool, double, string | as in ``episodes.jsonl`` |
+| episodes | disturbance | string | name of what was done to the episode, null if nothing |
 | episodes | options, modes, faults, final_info | string | JSON objects |
+
+A run with ``--keep-logits`` gives ``logits.parquet`` too, one row a token:
+
+| column | type | meaning |
+| --- | --- | --- |
+| episode, attempt, step | int64 | as in ``steps.parquet`` |
+| token | int64 | number of the action token, from 0 |
+| token_id | int64 | chosen id; null where the policy did not say |
+| logits | list<float> | raw logits, V of them |
 
 The schema's metadata holds ``run.json`` whole under ``vlawatch``.
 """
@@ -31,7 +41,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from monitor.metrics.catalogue import CATALOGUE
+from monitor.rollout.logits import FOLDER as LOGITS
 from monitor.study.episodes import Run
 from monitor.study.extras import require
 from monitor.trace import dumps
@@ -92,7 +105,7 @@ def export_parquet(run: Path | str, out: Path | str | None = None) -> list[Path]
         out: folder to write to; None takes the run's own.
 
     Returns:
-        The two files.
+        The files: steps, episodes and, where the run kept them, logits.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
@@ -118,7 +131,46 @@ def export_parquet(run: Path | str, out: Path | str | None = None) -> list[Path]
         path = folder / f"{name}.parquet"
         _write(path, rows, kinds, loaded.header)
         written.append(path)
+    kept = sorted((loaded.path / LOGITS).glob("*.npz"))
+    last = {(one.record["episode"], one.record["attempt"]) for one in loaded.episodes}
+    if kept:
+        written.append(folder / "logits.parquet")
+        _write_logits(written[-1], [path for path in kept if _episode_of(path) in last])
     return written
+
+
+def _episode_of(path: Path) -> tuple[int, int]:
+    _, episode, _, attempt = path.stem.split("-")
+    return int(episode), int(attempt)
+
+
+def _write_logits(path: Path, kept: Sequence[Path]) -> None:
+    """One row group an episode, so that memory holds one episode at a time."""
+    arrow, parquet = require("pyarrow"), require("pyarrow.parquet")
+    names = ("episode", "attempt", "step", "token", "token_id")
+    fields = [arrow.field(name, arrow.int64()) for name in names]
+    schema = arrow.schema([*fields, arrow.field("logits", arrow.list_(arrow.float32()))])
+    draft = path.with_name(path.name + ".part")
+    with parquet.ParquetWriter(draft, schema, compression="zstd") as writer:
+        for file in kept:
+            with np.load(file, allow_pickle=False) as held:
+                logits, ids, step = held["token_logits"], held["token_ids"], held["step"]
+            steps, tokens, size = logits.shape
+            rows = steps * tokens
+            episode, attempt = _episode_of(file)
+            columns = [
+                np.full(rows, episode),
+                np.full(rows, attempt),
+                step.repeat(tokens),
+                np.tile(np.arange(tokens), steps),
+            ]
+            chosen = arrow.array(ids.ravel(), mask=ids.ravel() < 0, type=arrow.int64())
+            values = arrow.ListArray.from_arrays(
+                arrow.array(np.arange(rows + 1) * size, type=arrow.int32()), logits.ravel()
+            )
+            arrays = [*(arrow.array(one, type=arrow.int64()) for one in columns), chosen, values]
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+    draft.replace(path)
 
 
 def _step_row(step: Mapping[str, Any], instructions: Mapping[int, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -52,6 +53,39 @@ def test_schema_says_what_columns_mean(files: list[Path], watched: Path) -> None
     field = schema.field("metric.TI")
     assert field.metadata[b"unit"].startswith(b"m")
     assert json.loads(schema.metadata[b"vlawatch"]) == RunFolder(watched).header
+
+
+def test_kept_logits_in_pandas_and_duckdb(watched: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(watched, run)
+    rng = np.random.default_rng(0)
+    logits = rng.standard_normal((4, 7, 16)).astype(np.float32)
+    ids = logits.argmax(-1)
+    ids[3] = -1
+    (run / "logits").mkdir()
+    last = RunFolder(run).episodes()[0]
+    for attempt in (last["attempt"], last["attempt"] + 7):  # the second was never finished
+        np.savez(
+            run / "logits" / f"episode-{last['episode']:06d}-attempt-{attempt}.npz",
+            step=np.arange(4),
+            token_logits=logits,
+            token_ids=ids,
+            action_token_range=np.array([0, 16]),
+        )
+    files = export_parquet(run)
+    assert [path.name for path in files] == ["steps.parquet", "episodes.parquet", "logits.parquet"]
+    rows = pd.read_parquet(files[2])
+    assert np.array_equal(np.stack(rows["logits"].to_list()).reshape(4, 7, 16), logits)
+    assert rows["token_id"].isna().sum() == 7
+    steps, kept = files[0].as_posix(), files[2].as_posix()
+    found = duckdb.sql(
+        f"""select l.step, l.token, list_max(l.logits), l.logits[l.token_id + 1]
+        from '{kept}' l join '{steps}' s using (episode, attempt, step)
+        where l.token_id is not null order by 1, 2"""
+    ).fetchall()
+    assert len(found) == 21
+    for step, token, largest, chosen in found:
+        assert largest == chosen == logits[step, token].max()
 
 
 def test_an_empty_run_and_no_run(watched: Path, tmp_path: Path) -> None:
