@@ -64,9 +64,29 @@ def token_metrics(logits: NDArray[Any], peak: Peaks) -> TokenView:
     >>> token_metrics(flat, peaks(flat)).values.tolist()
     [[1.0], [1.0], [1.0], [1.0]]
     """
+    stats, z = row_sums(logits, peak)
+    return view_of_sums(stats, z, peak.value, logits.shape[1])
+
+
+def row_sums(logits: NDArray[Any], peak: Peaks) -> tuple[FloatArray, FloatArray]:
+    """Return ``(4, N)``, rows 1 to 3 second e, sum e^2, sum e log e, and ``(N,)`` sum e.
+
+    e = exp(logit - largest), so that the largest e is 1.
+    """
     n, v = logits.shape
     stats = np.empty((4, n))
-    z = (_sums if v < LARGE else _sums_by_row)(logits, peak, stats)
+    return stats, (_sums if v < LARGE else _sums_by_row)(logits, peak, stats)
+
+
+def view_of_sums(stats: FloatArray, z: FloatArray, largest: NDArray[Any], v: int) -> TokenView:
+    """Return the metrics of what :func:`row_sums` gave; ``stats`` becomes part of it.
+
+    Args:
+        stats: ``(4, N)``, row 0 is written.
+        z: ``(N,)``.
+        largest: ``(N,)`` logits.
+        v: V.
+    """
     # 1 / Z is the probability of the likeliest class, whose e is 1.
     p1 = 1.0 / z
     log_z = -np.log(p1)
@@ -81,7 +101,7 @@ def token_metrics(logits: NDArray[Any], peak: Peaks) -> TokenView:
     # Rounding may leave the interval by an ulp of the logits' type.
     np.maximum(stats, 0.0, out=stats)
     np.minimum(stats, 1.0, out=stats)
-    return TokenView(values=stats, log_z=log_z + peak.value)
+    return TokenView(values=stats, log_z=log_z + largest)
 
 
 def _sums(logits: NDArray[Any], peak: Peaks, out: FloatArray) -> FloatArray:

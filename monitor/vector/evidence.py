@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitor.metrics.arrays import to_array
 from monitor.metrics.evidence import BINS, FARTHEST_M, FULL, UNIT_TOLERANCE
-from monitor.metrics.tokens import peaks, token_metrics
 from monitor.records import FloatArray, Step
 from monitor.vector.history import Mask
-
-BLOCK: Final = 32
-"""Environments whose logits are worked on at once: few enough to stay in the cache."""
+from monitor.vector.sums import sums_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,87 +95,67 @@ def read_logits(
     step: Step, n: int, values: dict[str, FloatArray], alpha: FloatArray, faults: dict[str, Mask]
 ) -> FloatArray | None:
     """Write the token metrics into ``values`` and ``alpha``; return what tells logits apart."""
-    logits = to_array(step.token_logits)
+    logits = step.token_logits
+    if not on_a_device(logits):
+        logits = to_array(logits)
+    shape = () if logits is None else tuple(logits.shape)
     everywhere = np.ones(n, dtype=bool)
-    if logits is None or logits.ndim != 3 or len(logits) != n or min(logits.shape[1:]) < 1:
+    if logits is None or len(shape) != 3 or shape[0] != n or shape[1] < 1 or shape[2] < 2:
         note(faults, "LOGITS_SHAPE", everywhere)
         return None
-    tokens, v = logits.shape[1:]
-    if v < 2:
-        note(faults, "LOGITS_SHAPE", everywhere)
-        return None
+    tokens, v = shape[1:]
     span = step.action_token_range
-    if span is not None and not 0 <= span[0] < span[1] - 1 < v:
+    fits = span is None or 0 <= span[0] < span[1] - 1 < v
+    if not fits:
         note(faults, "LOGITS_SHAPE", everywhere)
         span = None
-        bins: slice | None = None
-    else:
-        bins = slice(0, v) if span is None else slice(*span)
-    ids = None if step.token_ids is None else rows(step.token_ids, n, (tokens,), "X", {})
-    stats = np.full((4, n, tokens), np.nan)
-    inner = np.full((4, n, tokens), np.nan)
-    log_z = np.full((n, tokens), np.nan)
-    mass, outside = np.full((2, n), np.nan)
-    chosen = np.full((n, tokens), np.nan)
-    valid = np.zeros(n, dtype=bool)
-    if ids is not None:
+    ids: FloatArray | None = None
+    valid: Mask = everywhere
+    if step.token_ids is not None:
+        ids = rows(step.token_ids, n, (tokens,), "X", {})
         with np.errstate(invalid="ignore"):
-            valid = ((ids >= 0) & (ids < v) & (ids == np.floor(ids))).all(axis=1)
-    bad = np.zeros(n, dtype=bool)
-    for begin in range(0, n, BLOCK):
-        envs = slice(begin, min(begin + BLOCK, n))
-        part = logits[envs]
-        flat = part.reshape(-1, v)
-        peak = peaks(flat)
-        count = len(part)
-        broken = ~np.isfinite(peak.value).reshape(count, tokens).all(axis=1)
-        if broken.any():
-            bad[envs] = broken
-            part = part.copy()
-            part[broken] = 0.0
-            flat = part.reshape(-1, v)
-            peak = peaks(flat)
-        view = token_metrics(flat, peak)
-        stats[:, envs] = view.values.reshape(4, count, tokens)
-        log_z[envs] = view.log_z.reshape(count, tokens)
-        if ids is not None:
-            index = np.where(valid[envs, None], ids[envs], 0).astype(np.int64)
-            chosen[envs] = np.take_along_axis(part, index[:, :, None], axis=2)[:, :, 0]
-        if span is not None and bins is not None:
-            low, high = span
-            slim = np.ascontiguousarray(flat[:, bins])
-            inside = peaks(slim)
-            empty = ~np.isfinite(inside.value)
-            if empty.any():
-                slim[empty] = 0.0
-                inside = peaks(slim)
-            few = token_metrics(slim, inside)
-            hollow = empty.reshape(count, tokens).any(axis=1)
-            inner[:, envs] = few.values.reshape(4, count, tokens)
-            inner[:, envs][:, hollow] = np.nan
-            share = np.minimum(np.exp(few.log_z - view.log_z), 1.0).reshape(count, tokens)
-            mass[envs] = np.where(hollow, 0.0, share.min(axis=1))
-            off = ((peak.top < low) | (peak.top >= high)).reshape(count, tokens).sum(axis=1)
-            outside[envs] = np.where(off > 0, off, np.nan)
-    if span is None and bins is not None:
-        inner, mass = stats, np.ones(n)
+            columns = (ids >= 0) & (ids < v) & (ids == np.floor(ids))
+        valid = np.asarray(columns.all(axis=1), dtype=np.bool_)
+    index = None if ids is None else np.where(valid[:, None], ids, 0).astype(np.int64)
+    sums = sums_of(logits, index, span)
+    bad: Mask = ~np.isfinite(sums.largest).all(axis=1)
+    view = sums.view()
+    stats, log_z = view.values, view.log_z
     stats[:, bad] = np.nan
-    inner[:, bad] = mass[bad] = outside[bad] = log_z[bad] = np.nan
+    log_z[bad] = np.nan
     _pool(stats, FULL, values)
-    if inner is stats:
-        for (mean, most), (mean_bins, most_bins) in zip(FULL, BINS, strict=True):
-            values[mean_bins], values[most_bins] = values[mean], values[most]
+    mass, outside = np.full((2, n), np.nan)
+    if span is not None and sums.bins is not None:
+        few, top = sums.bins_view(), sums.table[5]
+        hollow = ~np.isfinite(sums.bins[4]).all(axis=1)
+        few.values[:, hollow | bad] = np.nan
+        _pool(few.values, BINS, values)
+        share = np.minimum(np.exp(few.log_z - log_z), 1.0)
+        mass = np.where(hollow, 0.0, share.min(axis=1))
+        off = ((top < span[0]) | (top >= span[1])).sum(axis=1)
+        outside = np.where(off > 0, off, np.nan)
     else:
-        _pool(inner, BINS, values)
+        if fits:
+            mass = np.ones(n)
+        for (mean, most), (mean_bins, most_bins) in zip(FULL, BINS, strict=True):
+            values[mean_bins] = values[mean] if fits else np.full(n, np.nan)
+            values[most_bins] = values[most] if fits else np.full(n, np.nan)
+    mass[bad] = outside[bad] = np.nan
     values["action_mass"], values["tokens_outside"] = mass, outside
-    if ids is not None:
+    if sums.chosen is not None:
         note(faults, "TOKEN_IDS", ~valid & ~bad)
         good = valid & ~bad
-        alpha[good] = np.minimum(np.exp((chosen - log_z)[good].sum(axis=1) / tokens), 1.0)
+        alpha[good] = np.minimum(np.exp((sums.chosen - log_z)[good].sum(axis=1) / tokens), 1.0)
     values["alpha"] = alpha
     note(faults, "NONFINITE_LOGITS", bad)
     prints: NDArray[np.float64] = np.concatenate([*stats, log_z], axis=1)
     return prints
+
+
+def on_a_device(logits: Any) -> bool:
+    """Tell whether ``logits`` is a torch tensor off the CPU, which is then worked on there."""
+    place = getattr(getattr(logits, "device", None), "type", "cpu")
+    return hasattr(logits, "detach") and place != "cpu"
 
 
 def _pool(

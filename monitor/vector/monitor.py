@@ -73,6 +73,8 @@ class VectorMonitor:
 
     ``update`` takes a ``Step`` whose fields have a leading axis of N (``policy_error`` and
     ``env_error`` may be sequences); NaN rows stand for a value that one environment lacks.
+    Logits may be torch tensors; off the CPU they are summed up on their own device and one
+    transfer brings the sums.
     Plugins and ``info_window`` are not offered: a plugin is written for one robot, and the
     Tri-Info signals count symbols in dictionaries, which arrays do not speed up.
 
