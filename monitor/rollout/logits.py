@@ -84,7 +84,7 @@ def _array(value: Any, dtype: Any) -> NDArray[Any] | None:
     try:
         if hasattr(value, "detach"):
             value = value.detach().cpu()
-            value = value.float() if value.is_floating_point() else value
+            value = (value.float() if value.is_floating_point() else value).numpy()
         return None if value is None else np.array(value, dtype=dtype)
     except (TypeError, ValueError):
         return None
