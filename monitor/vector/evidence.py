@@ -118,7 +118,7 @@ def read_logits(
         valid = np.asarray(columns.all(axis=1), dtype=np.bool_)
     index = None if ids is None else np.where(valid[:, None], ids, 0).astype(np.int64)
     sums = sums_of(logits, index, span)
-    bad: Mask = ~np.isfinite(sums.largest).all(axis=1)
+    bad: Mask = np.asarray(~np.isfinite(sums.largest).all(axis=1))
     view = sums.view()
     stats, log_z = view.values, view.log_z
     stats[:, bad] = np.nan
