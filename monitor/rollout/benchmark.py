@@ -173,7 +173,10 @@ def overhead_table(*, quick: bool = False, config: MonitorConfig | None = None) 
     """
     config = MonitorConfig() if config is None else config
     calls = 80 if quick else 2000
-    rows = [_update("update, motion part alone (no logits)", config, calls, vocabulary=None)]
+    rows = [
+        _decide("motion + filter + faults + score + controller, of evidence", config, calls),
+        _update("update without logits", config, calls, vocabulary=None),
+    ]
     for vocabulary in (SMALL_V, LARGE_V):
         many = calls if vocabulary == SMALL_V else max(80, calls // 4)
         rows.append(_update(f"update, logits 7×{vocabulary}", config, many, vocabulary=vocabulary))
@@ -210,6 +213,20 @@ def _update(
         lambda number: monitor.update(steps[number % len(steps)]),
         calls=calls,
         each=monitor.reset,
+    )
+
+
+def _decide(what: str, config: MonitorConfig, calls: int) -> Timing:
+    """Time all that follows the reading of the step's arrays, which is what a replay does."""
+    high = np.full(DIMENSIONS, 1.0)
+    monitor, again = (Monitor(config, action_low=-high, action_high=high) for _ in range(2))
+    steps = made_up_steps(min(calls, 400), vocabulary=None)
+    evidence = [monitor.update(step).evidence for step in steps]
+    return time_calls(
+        what,
+        lambda number: again.replay(evidence[number % len(evidence)]),
+        calls=calls,
+        each=again.reset,
     )
 
 
