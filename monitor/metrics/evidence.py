@@ -241,7 +241,7 @@ def _read_logits(
         signals["tokens_outside"] = float(len(outside))
     if step.token_ids is not None:
         signals["alpha"] = _alpha(step.token_ids, logits, view, index, problems)
-    return crc32(view.log_z.tobytes(), crc32(view.values.tobytes()))
+    return crc32(view.log_z, crc32(view.values))
 
 
 def _span(given: Any) -> tuple[int, int]:
@@ -273,8 +273,8 @@ def _alpha(
     if row is None or not all([0.0 <= x < v and x.is_integer() for x in row]):
         problems.append(_fault("TOKEN_IDS", index, "token_ids", str(ids)[:80], expected=[n, v]))
         return None
-    chosen = logits[np.arange(n), [int(x) for x in row]].tolist()
-    mean = sum([x - z for x, z in zip(chosen, view.log_z.tolist(), strict=True)]) / n
+    log_z = view.log_z.tolist()
+    mean = sum([logits.item(i, int(c)) - log_z[i] for i, c in enumerate(row)]) / n
     return min(exp(mean), 1.0)
 
 

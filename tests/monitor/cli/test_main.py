@@ -116,7 +116,7 @@ def test_bench_overhead(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "overhead", "--quick", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["timings"]
     names = [row["what"] for row in rows]
-    assert any("motion part alone" in name for name in names)
+    assert any("motion + filter" in name for name in names)
     assert any("7×32064" in name for name in names)
     assert all(0 < row["median_us"] <= row["p99_us"] for row in rows)
 
