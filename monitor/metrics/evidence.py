@@ -241,7 +241,7 @@ def _read_logits(
         signals["tokens_outside"] = float(len(outside))
     if step.token_ids is not None:
         signals["alpha"] = _alpha(step.token_ids, logits, view, index, problems)
-    return crc32(view.log_z, crc32(view.values))
+    return crc32(view.log_z.data, crc32(view.values.data))
 
 
 def _span(given: Any) -> tuple[int, int]:
