@@ -14,6 +14,13 @@ from monitor.errors import CalibrationError, MissingExtraError, MonitorError, St
 __all__ = ["main"]
 
 OURS: Final = ("monitor", "policies", "envs")
+WRONG_PLACE: Final = (
+    FileExistsError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
 NEEDS_EXTRA: Final = "the command line needs {name}: pip install 'vlawatch[cli]'"
 
 
@@ -57,9 +64,12 @@ def _exit_code(app: Any, arguments: Sequence[str] | None) -> int:
     except CalibrationError as error:
         show_error(str(error))
         return Exit.EARLY
-    except (MonitorError, FileNotFoundError) as error:
+    except (MonitorError, *WRONG_PLACE) as error:
         show_error(str(error), error)
         return Exit.USAGE
+    except OSError as error:  # a full disk, a file system that became read-only
+        show_error(str(error), error)
+        return Exit.EARLY
     return Exit.DONE
 
 

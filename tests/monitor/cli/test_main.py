@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -96,6 +97,25 @@ def test_wrong_usage_is_code_2_and_says_what_to_do(
     captured = capsys.readouterr()
     assert words in captured.err
     assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(errno.ENOSPC, 1), (errno.EROFS, 1), (errno.ENOTDIR, 2), (errno.EACCES, 2)]
+)
+def test_a_disk_that_takes_nothing_is_one_line(
+    number: int,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(**_: Any) -> None:
+        raise OSError(number, os.strerror(number), "out/steps.jsonl")
+
+    monkeypatch.setattr("monitor.cli.app.app", fail)
+    assert main(["run"]) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert os.strerror(number) in line
+    assert "out/steps.jsonl" in line
 
 
 def test_without_the_extra_the_pip_command_is_printed() -> None:
