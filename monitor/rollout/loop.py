@@ -218,12 +218,12 @@ class _Episode:
         now, failed = None, None
         try:
             now = read_reset(self.env.reset(seed=spec.seed, options=spec.reset_options))
+            tally.add_transition(now)
         except Exception as error:
             text = _describe(error)
             tally.say(f"environment raised at reset: {text}")
             failed = Step(env_error=text)
         else:
-            tally.add_transition(now)
             tally.instruction = str(now.info.get("instruction", ""))
             tally.task = now.info.get("task")
             try:
@@ -313,13 +313,13 @@ class _Episode:
         """Move the environment; None where it raised."""
         try:
             now = read_step(self.env.step(sent))
+            self.tally.add_transition(now)
         except Exception as error:
             text = _describe(error)
             self.tally.broken = True
             self.tally.say(f"environment raised at step {self.tally.steps - 1}: {text}")
             self._judge(Step(env_error=text), latency_s=0.0, may_send=False)
             return None
-        self.tally.add_transition(now)
         return now
 
 

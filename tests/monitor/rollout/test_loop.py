@@ -164,6 +164,26 @@ def test_a_reset_that_fails_is_an_error(
     assert len(watcher.starts) == len(watcher.ends) == 1
 
 
+@pytest.mark.parametrize("first", [0, 4])
+def test_a_verdict_that_cannot_be_read_is_an_error(
+    fake_env: Any, reacher: Any, monitor: Monitor, watcher: Any, first: int
+) -> None:
+    class Batched(fake_env):  # type: ignore[misc]
+        def _seen(self) -> Any:
+            observation, info = super()._seen()
+            if self.elapsed >= first:
+                info["success"] = np.array([True, False])
+            return observation, info
+
+    env = Batched()
+    result = run_episode(env, reacher(), monitor, (watcher,))
+    assert result.outcome == "error"
+    assert "2 values where one environment gives one" in result.message
+    assert "ENV_ERROR" in result.faults
+    assert len(env.received) == first
+    assert watcher.ends == [result]
+
+
 def test_a_monitor_that_fails_stops_the_robot(
     fake_env: Any, reacher: Any, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
