@@ -61,7 +61,9 @@ class Transition:
         """Whether the task is solved now; None where the environment does not say."""
         for name in ("success", "is_success"):
             if name in self.info:
-                return read_flag(self.info[name])
+                value = _single(self.info[name])
+                # None and NaN are no verdict; bool() would make a failure and a success of them.
+                return None if value is None or value != value else bool(value)
         return None
 
     def sensed(self) -> dict[str, Any]:

@@ -82,3 +82,8 @@ def test_what_the_environment_does_not_say_is_unknown() -> None:
     assert now.sensed() == {}
     assert read_number("x") is None
     assert read_flag([0]) is False
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), np.array([np.nan]), np.array(None)])
+def test_no_verdict_is_neither_success_nor_failure(value: Any) -> None:
+    assert read_reset(({}, {"success": value})).success is None
