@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from envs.widowx.agent import BASE_POSE, FINGER_CLOSED_M, FINGER_OPEN_M
-from envs.widowx.disturbance import Disturbance, make_disturbance
+from envs.widowx.disturbance import DISTURBANCES, Disturbance, make_disturbance
 from envs.widowx.scene import SHAPES, UNSEEN_COLOUR, Scene, make_scene
 from envs.widowx.tabletop import (
     CAMERAS,
@@ -95,6 +95,7 @@ class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
         "render_fps": 5,
     }
     control_dt_s: Final = 1.0 / CONTROL_FREQ_HZ
+    disturbances: Final = tuple(DISTURBANCES)
 
     def __init__(
         self,

@@ -92,7 +92,13 @@ def run(
 
     Writes the trace and prints a summary. Ctrl-C keeps what is finished; `--resume --out DIR` completes the rest.
     """
-    from monitor.cli.session import make_monitor, one_thread, open_env, open_policy
+    from monitor.cli.session import (
+        check_disturbance,
+        make_monitor,
+        one_thread,
+        open_env,
+        open_policy,
+    )
     from monitor.errors import ConfigError
     from monitor.rollout import EpisodeSpec, parse_scenes, run_header, run_sweep
     from monitor.rollout.sinks import load_sinks
@@ -113,6 +119,8 @@ def run(
     if not resume:
         check_free(folder)
     world = open_env(env)
+    if disturbance is not None:
+        check_disturbance(world, disturbance)
     agent, given = open_policy(
         policy,
         checkpoint=checkpoint,

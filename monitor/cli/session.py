@@ -14,6 +14,7 @@ from monitor.errors import ConfigError
 from monitor.pipeline import Monitor
 
 __all__ = [
+    "check_disturbance",
     "find_calibration",
     "make_monitor",
     "one_thread",
@@ -49,6 +50,19 @@ def open_env(name: str, **kwargs: Any) -> Any:
         raise ConfigError(msg)
     log.info("starting environment %s", name)
     return make_env(name, **kwargs)
+
+
+def check_disturbance(env: Any, name: str) -> None:
+    """Refuse a disturbance that the environment says it does not have.
+
+    Raises:
+        ConfigError: the environment lists its disturbances and this is none of them.
+    """
+    known = getattr(env.unwrapped, "disturbances", None)
+    if known is not None and name not in known:
+        from monitor.errors import unknown_name
+
+        raise ConfigError(unknown_name("disturbance", name, known))
 
 
 def open_policy(name: str, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
