@@ -16,7 +16,7 @@ from policies.openvla.config import OpenVLAConfig
 from policies.openvla.keys import to_native
 from policies.openvla.model import OpenVLA
 
-__all__ = ["CheckpointError", "load_model", "read_tensors", "save_model"]
+__all__ = ["CheckpointError", "check_fit", "load_model", "read_tensors", "save_model"]
 
 
 class CheckpointError(MonitorError, ValueError):
@@ -58,7 +58,7 @@ def load_model(folder: Path, dtype: torch.dtype = torch.float32) -> OpenVLA:
     if config.grounded_conv is None:
         tensors = to_native(tensors, config)
     wanted = model.state_dict()
-    _check(wanted, tensors)
+    check_fit(wanted, tensors)
     model.to(dtype)
     model.load_state_dict({key: value.to(dtype) for key, value in tensors.items()}, assign=True)
     model.fill_buffers()
@@ -82,7 +82,12 @@ def save_model(
     (folder / "tokenizer.json").write_text(tokenizer_json, encoding="utf-8")
 
 
-def _check(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
+def check_fit(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
+    """Refuse tensors that do not fill a model exactly.
+
+    Raises:
+        CheckpointError: naming keys that are missing, left over or of the wrong shape.
+    """
     problems = [f"missing {key}" for key in wanted if key not in given]
     problems += [f"unexpected {key}" for key in given if key not in wanted]
     problems += [
