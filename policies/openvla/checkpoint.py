@@ -8,41 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
-from monitor.errors import MonitorError
+from policies.checkpoint import CheckpointError, check_fit, read_tensors
 from policies.openvla.config import OpenVLAConfig
 from policies.openvla.keys import to_native
 from policies.openvla.model import OpenVLA
 
 __all__ = ["CheckpointError", "check_fit", "load_model", "read_tensors", "save_model"]
-
-
-class CheckpointError(MonitorError, ValueError):
-    """A checkpoint does not fit its configuration; the text names the keys."""
-
-
-def read_tensors(folder: Path) -> dict[str, Tensor]:
-    """All tensors of ``model.safetensors``, or of the shards that its index lists.
-
-    Raises:
-        CheckpointError: if neither exists, or a shard is missing.
-    """
-    single, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
-    if single.is_file():
-        return dict(load_file(single))
-    if not index.is_file():
-        msg = f"{folder} holds neither model.safetensors nor model.safetensors.index.json"
-        raise CheckpointError(msg)
-    shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-    tensors: dict[str, Tensor] = {}
-    for name in shards:
-        if not (folder / name).is_file():
-            msg = f"{index.name} lists {name}, which is not in {folder}"
-            raise CheckpointError(msg)
-        tensors.update(load_file(folder / name))
-    return tensors
 
 
 def load_model(folder: Path, dtype: torch.dtype = torch.float32) -> OpenVLA:
@@ -80,22 +54,3 @@ def save_model(
     partial.replace(weights)
     (folder / "config.json").write_text(json.dumps(model_config, indent=1) + "\n", encoding="utf-8")
     (folder / "tokenizer.json").write_text(tokenizer_json, encoding="utf-8")
-
-
-def check_fit(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
-    """Refuse tensors that do not fill a model exactly.
-
-    Raises:
-        CheckpointError: naming keys that are missing, left over or of the wrong shape.
-    """
-    problems = [f"missing {key}" for key in wanted if key not in given]
-    problems += [f"unexpected {key}" for key in given if key not in wanted]
-    problems += [
-        f"{key} has shape {tuple(given[key].shape)}, config.json asks for {tuple(value.shape)}"
-        for key, value in wanted.items()
-        if key in given and given[key].shape != value.shape
-    ]
-    if problems:
-        shown = "; ".join(problems[:8])
-        msg = f"{len(problems)} keys do not fit: {shown}"
-        raise CheckpointError(msg)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from monitor.errors import MonitorError
+from policies.tokenizer import MissingTokenizerError, load_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -16,10 +15,6 @@ TEMPLATE: Final = "In: What action should the robot take to {instruction}?\nOut:
 """OpenVLA's prompt; the first release (v01) used a Vicuna dialogue instead."""
 
 
-class MissingTokenizerError(MonitorError, FileNotFoundError):
-    """The checkpoint folder has no tokenizer, so that only ids can be given."""
-
-
 def build_prompt(instruction: str) -> str:
     r"""The text that the model was trained on.
 
@@ -27,24 +22,6 @@ def build_prompt(instruction: str) -> str:
     'In: What action should the robot take to put the carrot on the plate?\nOut:'
     """
     return TEMPLATE.format(instruction=instruction.strip().lower())
-
-
-def load_tokenizer(folder: Path) -> Tokenizer:
-    """Read ``tokenizer.json``.
-
-    Raises:
-        MissingTokenizerError: if the folder has none.
-    """
-    path = folder / "tokenizer.json"
-    if not path.is_file():
-        msg = (
-            f"{path} is missing, so the instruction cannot be turned into ids; copy the tokenizer "
-            "of the checkpoint there, or call infer(input_ids=..., pixel_values=...)"
-        )
-        raise MissingTokenizerError(msg)
-    from tokenizers import Tokenizer
-
-    return Tokenizer.from_file(str(path))
 
 
 def prompt_ids(tokenizer: Tokenizer, instruction: str) -> list[int]:
