@@ -1,15 +1,40 @@
-"""``vlawatch envs``: which environments there are."""
+"""``vlawatch envs``: which environments there are, and which layouts this machine can show."""
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
 from monitor.cli import options
-from monitor.cli.output import emit_json, emit_table
+from monitor.cli.output import emit, emit_json, emit_table
 
 __all__ = ["envs"]
 
 
-def envs(as_json: options.AsJson = False) -> None:
-    """List the environments."""
+def envs(
+    scenes: Annotated[
+        str | None,
+        typer.Option("--scenes", help="Check a file of layouts instead: FILE.json#0:500."),
+    ] = None,
+    assets: Annotated[
+        Path | None,
+        typer.Option(
+            "--assets",
+            help="SimplerEnv's data folder; by default as MS2_REAL2SIM_ASSET_DIR or MS_ASSET_DIR say.",
+        ),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """List the environments.
+
+    With `--scenes` it checks a file of layouts: which of its scenes the object models on this machine can show, and why not the others.
+    """
+    if scenes is not None:
+        _layouts(scenes, assets, as_json=as_json)
+        return
     from envs import list_envs
 
     known = list_envs()
@@ -20,3 +45,50 @@ def envs(as_json: options.AsJson = False) -> None:
         ("name", "what it is", "needs"),
         [(name, spec.summary, f"vlawatch[{spec.extra}]") for name, spec in known.items()],
     )
+
+
+def _layouts(text: str, assets: Path | None, *, as_json: bool) -> None:
+    from envs.layout import ModelStore
+    from monitor.rollout.scenes import read_layouts
+
+    file, wanted = read_layouts(text)
+    store = ModelStore(assets)
+    layouts = {scene: file[scene] for scene in wanted}
+    lacking = {scene: store.reasons(layout) for scene, layout in layouts.items()}
+    shown = [scene for scene, reasons in lacking.items() if not reasons]
+    kinds = Counter(layout.kind for layout in layouts.values())
+    why = Counter(reason for reasons in lacking.values() for reason in reasons)
+    if as_json:
+        result: dict[str, Any] = {
+            "file": file.path,
+            "valid": len(layouts),
+            "kinds": dict(kinds),
+            "assets": store.folder,
+            "shown": shown,
+            "lacking": {scene: reasons for scene, reasons in lacking.items() if reasons},
+        }
+        emit_json(result)
+        return
+    tasks = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    emit(f"{len(layouts)} scenes are valid: {tasks}")
+    emit(f"{len(shown)} of them can be shown with the models in {store.folder or 'no folder'}")
+    if shown:
+        emit(f"scenes: {_ranges(shown)}")
+    if why:
+        emit_table(("scenes", "not shown because"), [(n, text) for text, n in why.most_common()])
+
+
+def _ranges(scenes: list[int]) -> str:
+    """Sorted indices as ``--scenes`` reads them, runs of three and more as a range."""
+    text: list[str] = []
+    run: list[int] = []
+    for scene in [*sorted(set(scenes)), None]:
+        if run and scene == run[-1] + 1:
+            run.append(scene)
+            continue
+        if len(run) > 2:
+            text.append(f"{run[0]}:{run[-1] + 1}")
+        else:
+            text.extend(map(str, run))
+        run = [] if scene is None else [scene]
+    return ",".join(text)

@@ -10,7 +10,11 @@ import typer
 Env = Annotated[str, typer.Option("--env", help="Environment; `vlawatch envs` lists them.")]
 Policy = Annotated[str, typer.Option("--policy", help="Policy; `vlawatch policies` lists them.")]
 Scenes = Annotated[
-    str, typer.Option("--scenes", help="0:20 (20 excluded), 3,5,9, or a file of indices.")
+    str,
+    typer.Option(
+        "--scenes",
+        help="0:20 (20 excluded), 3,5,9, a file of indices, or layouts: FILE.json#0:500.",
+    ),
 ]
 MonitorFile = Annotated[
     str, typer.Option("--monitor", help="Monitor configuration: shipped name or YAML file.")

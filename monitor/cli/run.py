@@ -100,7 +100,7 @@ def run(
         open_policy,
     )
     from monitor.errors import ConfigError
-    from monitor.rollout import EpisodeSpec, parse_scenes, run_header, run_sweep
+    from monitor.rollout import read_specs, run_header, run_sweep
     from monitor.rollout.sinks import load_sinks
     from monitor.study.summary import build_summary
     from monitor.trace import check_free
@@ -114,7 +114,7 @@ def run(
         extra["disturbance"] = disturbance
     if swap_instruction:
         extra["swap_instruction"] = True
-    specs = [EpisodeSpec(scene=scene, seed=seed, options=extra) for scene in parse_scenes(scenes)]
+    specs = read_specs(scenes, seed=seed, options=extra)
     folder = out if out is not None else _new_folder(env, policy)
     if not resume:
         check_free(folder)

@@ -16,7 +16,7 @@ from monitor.rollout.records import (
     SweepObserver,
     SweepPlan,
 )
-from monitor.rollout.scenes import parse_scenes
+from monitor.rollout.scenes import parse_scenes, read_specs
 from monitor.rollout.sweep import SweepResult, run_sweep
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "SweepResult",
     "TraceRecorder",
     "parse_scenes",
+    "read_specs",
     "run_episode",
     "run_header",
     "run_sweep",

@@ -3,13 +3,64 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from envs.layout import LayoutFile
 from monitor.errors import ConfigError
+from monitor.rollout.records import EpisodeSpec
 
-__all__ = ["parse_scenes"]
+__all__ = ["parse_scenes", "read_layouts", "read_specs"]
 
 MAX_SCENES = 1_000_000
+_LAYOUTS = re.compile(r"(.+\.json)(?:#(.+))?")
+
+
+def read_specs(
+    text: str, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+) -> list[EpisodeSpec]:
+    """Read what shall be run: scenes of the environment, or of a file of layouts.
+
+    Args:
+        text: as :func:`parse_scenes` and :func:`read_layouts` read it.
+        seed: of every episode.
+        options: further reset options of every episode.
+
+    Raises:
+        ConfigError: if the text or the file cannot be read.
+    """
+    given = dict(options or {})
+    if _LAYOUTS.fullmatch(text) is None:
+        return [EpisodeSpec(scene=scene, seed=seed, options=given) for scene in parse_scenes(text)]
+    file, scenes = read_layouts(text)
+    return [
+        EpisodeSpec(scene=scene, seed=seed, options={"layout": file[scene].to_json(), **given})
+        for scene in scenes
+    ]
+
+
+def read_layouts(text: str) -> tuple[LayoutFile, list[int]]:
+    """Read a file of layouts and which of its scenes are meant.
+
+    Args:
+        text: ``FILE.json`` for all of them, or ``FILE.json#0:500`` with anything that
+            :func:`parse_scenes` reads behind the ``#``.
+
+    Raises:
+        ConfigError: if this is no such text, or the file cannot be read, or has no such scene.
+    """
+    match = _LAYOUTS.fullmatch(text)
+    if match is None:
+        msg = f"cannot read scenes {text!r}; give a file of layouts: FILE.json or FILE.json#0:500"
+        raise ConfigError(msg)
+    file = LayoutFile(match[1])
+    scenes = list(range(len(file))) if match[2] is None else parse_scenes(match[2])
+    beyond = [scene for scene in scenes if scene >= len(file)]
+    if beyond:
+        msg = f"scene {beyond[0]} is not in {file.path}, which holds 0 to {len(file) - 1}"
+        raise ConfigError(msg)
+    return file, scenes
 
 
 def parse_scenes(text: str) -> list[int]:
@@ -29,6 +80,9 @@ def parse_scenes(text: str) -> list[int]:
     Raises:
         ConfigError: if an entry cannot be read, or nothing is left.
     """
+    if _LAYOUTS.fullmatch(text) is not None:
+        msg = f"{text!r} is a file of layouts, which this command does not run; give indices"
+        raise ConfigError(msg)
     path = Path(text)
     if not re.fullmatch(r"[\d:,\s]*", text) and path.is_file():
         lines = path.read_text(encoding="utf-8").splitlines()
