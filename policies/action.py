@@ -202,6 +202,23 @@ class ActionAdapter:
         if self._ensemble is not None:
             self._ensemble.reset()
 
+    def require_opening(self, lowest: float) -> None:
+        """Refuse a policy whose last number is no opening.
+
+        Args:
+            lowest: 1% quantile of the last number in the policy's data.
+
+        Raises:
+            ConfigError: if it is so far below 0 that the number must be a sign or a change.
+        """
+        if lowest < -OPEN_ABOVE:
+            msg = (
+                f"robot={self.convention.robot.name!r} takes a gripper number from 0 (closed) to 1 "
+                f"(open), this checkpoint's goes down to {lowest:.3g}: its actions are in the "
+                "simulator's own units already; leave robot out"
+            )
+            raise ConfigError(msg)
+
     def __call__(self, raw: ArrayLike) -> FloatArray:
         """The robot's action for one of the policy, which is taken as done.
 

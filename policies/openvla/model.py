@@ -154,9 +154,8 @@ class OpenVLA(nn.Module):
         pixel_values: Tensor,
         *,
         tokens: int,
-        samples: int = 0,
+        noise: Tensor | None = None,
         temperature: float = 1.0,
-        generator: torch.Generator | None = None,
     ) -> ActionTokens:
         """Decode action tokens greedily, and more of them by sampling after the same prefix.
 
@@ -164,10 +163,11 @@ class OpenVLA(nn.Module):
             input_ids: shape ``(1, n)``.
             pixel_values: shape ``(1, C, S, S)``.
             tokens: how many.
-            samples: rows to sample beside the greedy one, all in one batch.
+            noise: Gumbel numbers of the rows to sample beside the greedy one, all in one batch,
+                shape ``(K, tokens, action ids)``; see :func:`policies.sampling.gumbel_noise`.
             temperature: of the sampling, which is among the action ids only.
-            generator: its source of chance.
         """
+        samples = 0 if noise is None else len(noise)
         llm = self.language_model
         low, high = self.config.action_token_range
         cache = DynamicCache(config=llm.config)
@@ -182,10 +182,9 @@ class OpenVLA(nn.Module):
             row = llm.lm_head(last)
             logits.append(row[0])
             chosen = row[:1].argmax(dim=-1)
-            if samples:
-                heat = torch.softmax(row[1:, low:high].float() / temperature, dim=-1)
-                drawn = torch.multinomial(heat, 1, generator=generator)[:, 0] + low
-                chosen = torch.cat([chosen, drawn])
+            if noise is not None:
+                drawn = (row[1:, low:high].float() + temperature * noise[:, step]).argmax(dim=-1)
+                chosen = torch.cat([chosen, drawn + low])
             ids.append(chosen)
             if step + 1 < tokens:
                 embedded = llm.get_input_embeddings()(chosen)[:, None]

@@ -10,11 +10,13 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import ConfigError, unknown_name
+from policies.action import ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
 from policies.openvla.checkpoint import load_model
 from policies.openvla.processor import ImageProcessor
 from policies.openvla.prompt import load_tokenizer, prompt_ids
 from policies.openvla.tokens import decode_ids, statistics_for
+from policies.sampling import gumbel_noise
 
 __all__ = ["MINI_CHECKPOINT", "OpenVLAPolicy", "openvla_mini"]
 
@@ -35,13 +37,20 @@ class OpenVLAPolicy:
     Args:
         checkpoint: folder with config.json, safetensors and, for :meth:`act`, tokenizer.json.
         unnorm_key: data set whose statistics scale the actions; needed if there are several.
+        robot: ``widowx`` or ``google_robot``: actions come as SimplerEnv takes them for it, and
+            ``unnorm_key`` may be left out; a convention of one's own; None leaves the actions in
+            the units of the data set.
         device: of torch.
         dtype: ``float32``, ``bfloat16`` or ``float16``.
         samples: further actions to sample at each step.
-        temperature: of that sampling.
-        seed: of that sampling, drawn anew at each reset.
+        temperature: of that sampling; 0 gives the likeliest action tokens.
+        seed: of that sampling; with the step of the episode it fixes what is drawn.
         center_crop: for checkpoints fine-tuned with random crops.
         name: as in the registry.
+
+    Raises:
+        ConfigError: if an argument names what does not exist, or ``robot`` is given for a
+            checkpoint whose gripper does not run from 0 to 1.
     """
 
     def __init__(
@@ -49,6 +58,7 @@ class OpenVLAPolicy:
         checkpoint: str | Path,
         *,
         unnorm_key: str | None = None,
+        robot: str | ActionConvention | None = None,
         device: str = "cpu",
         dtype: str = "float32",
         samples: int = 0,
@@ -59,16 +69,26 @@ class OpenVLAPolicy:
     ) -> None:
         if dtype not in _DTYPES:
             raise ConfigError(unknown_name("dtype", dtype, _DTYPES))
+        if samples < 0 or temperature < 0.0:
+            msg = f"samples and temperature must not be negative, got {samples} and {temperature}"
+            raise ConfigError(msg)
         self.name = name
         self.checkpoint = Path(checkpoint)
+        self._adapter = adapter_for("openvla", robot)
+        self.robot = None if self._adapter is None else self._adapter.convention.robot
         self.model = load_model(self.checkpoint, _DTYPES[dtype]).to(device)
         self.config = self.model.config
+        if unnorm_key is None and self._adapter is not None:
+            published = self._adapter.convention.unnorm_key
+            unnorm_key = published if published in self.config.norm_stats else None
         self.statistics = statistics_for(self.config.norm_stats, unnorm_key)
+        if self._adapter is not None:
+            self._adapter.require_opening(float(self.statistics.q01[-1]))
         self._processor = ImageProcessor.from_folder(
             self.checkpoint, self.config, center_crop=center_crop
         )
         self._samples, self._temperature, self._seed = samples, temperature, seed
-        self._generator = torch.Generator(device).manual_seed(seed)
+        self._step = 0
         self._tokenizer: Any = None
         self._instruction = ""
         self._prompt: tuple[str, list[int]] | None = None
@@ -77,9 +97,11 @@ class OpenVLAPolicy:
             self.signals |= {"samples"}
 
     def reset(self, instruction: str) -> None:
-        """Begin an episode; sampling starts from the seed again."""
+        """Begin an episode; sampling starts from the seed again, the gripper holds nothing."""
         self._instruction = instruction
-        self._generator.manual_seed(self._seed)
+        self._step = 0
+        if self._adapter is not None:
+            self._adapter.reset()
 
     def act(self, observation: Observation) -> PolicyOutput:
         """Say what to do now.
@@ -105,18 +127,20 @@ class OpenVLAPolicy:
         if space is not None and int(ids[0, -1]) != space:
             # In training the tokenizer left a lone space piece between "Out:" and the actions.
             ids = torch.cat([ids, ids.new_tensor([[space]])], dim=1)
+        tokens = len(self.statistics.q01)
+        noise = None
+        if self._samples:
+            shape = (self._samples, tokens, self.config.n_action_bins)
+            drawn = gumbel_noise(self._seed, self._step, shape)
+            noise = torch.from_numpy(drawn).to(weight.device)
+        self._step += 1
         out = self.model.decode(
-            ids,
-            pixels,
-            tokens=len(self.statistics.q01),
-            samples=self._samples,
-            temperature=self._temperature,
-            generator=self._generator,
+            ids, pixels, tokens=tokens, noise=noise, temperature=self._temperature
         )
         every = out.ids.cpu().numpy()
         normalized = self.decode(every)
         actions = self.statistics.unnormalize(normalized)
-        return PolicyOutput(
+        output = PolicyOutput(
             action=actions[0],
             normalized_action=normalized[0],
             token_ids=every[0],
@@ -125,6 +149,7 @@ class OpenVLAPolicy:
             samples=actions[1:] if self._samples else None,
             hidden=out.hidden.float().cpu().numpy(),
         )
+        return output if self._adapter is None else self._adapter.adapt(output)
 
     def preprocess(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Pixels for :meth:`infer` of an RGB picture ``(H, W, 3)`` uint8."""
