@@ -23,6 +23,7 @@ POLICY_FIELDS: Final = (
     "samples",
     "chunk",
     "hidden",
+    "extra",
     "policy_error",
     "decode_ok",
     "latency_s",

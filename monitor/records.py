@@ -50,6 +50,7 @@ class Step:
         env_error: text of what the environment raised.
         decode_ok: False where the policy's tokens did not decode to an action.
         joint_positions: ``(J,)`` radians or metres.
+        extra: scalars that the policy measured itself, by metric id.
     """
 
     action: Any = None
@@ -70,6 +71,7 @@ class Step:
     env_error: str | None = None
     decode_ok: bool = True
     joint_positions: Any = None
+    extra: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -47,6 +48,7 @@ class PolicyOutput:
         chunk: planned actions, shape ``(H, D)``.
         hidden: features of the step, shape ``(F,)``.
         normalized_action: shape ``(D,)``, in [-1, 1], before un-normalisation.
+        extra: further scalars by metric id, such as ``PI0-DV``; a value may be None.
     """
 
     action: FloatArray
@@ -57,6 +59,7 @@ class PolicyOutput:
     chunk: FloatArray | None = None
     hidden: NDArray[np.float32] | None = None
     normalized_action: FloatArray | None = None
+    extra: Mapping[str, float | None] | None = None
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["gumbel_noise"]
+__all__ = ["gumbel_noise", "normal_noise"]
 
 
 def gumbel_noise(seed: int, step: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
@@ -26,3 +26,12 @@ def gumbel_noise(seed: int, step: int, shape: tuple[int, ...]) -> NDArray[np.flo
     True
     """
     return np.random.default_rng((seed, step)).gumbel(size=shape).astype(np.float32)
+
+
+def normal_noise(seed: int, step: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """Standard normal numbers for flows; rows and arguments as :func:`gumbel_noise`.
+
+    >>> normal_noise(0, 3, (2, 4))[0].tolist() == normal_noise(0, 3, (1, 4))[0].tolist()
+    True
+    """
+    return np.random.default_rng((seed, step)).standard_normal(shape).astype(np.float32)

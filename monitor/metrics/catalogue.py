@@ -224,5 +224,34 @@ def _others() -> list[MetricInfo]:
     ]
 
 
-CATALOGUE: Final = {info.id: info for info in (*_tokens(), *_differences(), *_others())}
+def _flow() -> list[MetricInfo]:
+    head = "of the action expert's untrained language head; the replication code's expert_scores"
+    names = {
+        "PI0-TB-TP": "1 - probability of the likeliest token, normalised",
+        "PI0-TB-PCS": "1 - margin between the two likeliest tokens",
+        "PI0-TB-D": "DeepGini",
+        "PI0-TB-E": "entropy",
+    }
+    return [
+        MetricInfo(
+            id="PI0-DV",
+            meaning="turn of the velocity field between the last two denoising steps",
+            needs=("extra",),
+            source=OWN,
+        ),
+        MetricInfo(
+            id="PI0-SPREAD",
+            meaning="standard deviation of whole normalised plans over draws of noise",
+            high=None,
+            needs=("extra",),
+            source=OWN,
+        ),
+        *(
+            MetricInfo(id=name, meaning=f"{meaning} {head}", needs=("extra",))
+            for name, meaning in names.items()
+        ),
+    ]
+
+
+CATALOGUE: Final = {info.id: info for info in (*_tokens(), *_differences(), *_others(), *_flow())}
 """By id; all are higher = worse unless their meaning says otherwise."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.metrics.arrays import holes, text, to_array, to_row, to_scalar
+from monitor.metrics.extra import read_extra
 from monitor.metrics.plugins import MetricPlugin, measure
 from monitor.metrics.samples import chunk_inconsistency, execution_variability, normalise
 from monitor.metrics.tokens import NAMES, TokenView, peaks, token_metrics
@@ -84,6 +85,8 @@ class Extractor:
             self._read_samples(step.samples, index, signals, problems)
         if step.chunk is not None or self._last_chunk is not None:
             self._read_chunk(step.chunk, index, signals, problems)
+        if step.extra is not None:
+            read_extra(step.extra, index, signals, problems)
         for plugin in self._plugins:
             measure(plugin, step, index, signals, problems)
         return Evidence(

@@ -43,6 +43,7 @@ _FROM_POLICY: Final = (
     "chunk",
     "hidden",
     "decode_ok",
+    "extra",
 )
 _FROM_ENV: Final = (
     "image",

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from monitor import Calibration, Monitor, MonitorConfig, Step
+from monitor.metrics.catalogue import CATALOGUE
 
 LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
 HIGH = -LOW
+EXTRA = tuple(name for name, info in CATALOGUE.items() if info.needs == ("extra",))
 
 
 @pytest.fixture
@@ -45,6 +47,7 @@ def random_step() -> Callable[..., Step]:
             "image": rng.integers(0, 256, size=(8, 8, 3), dtype=np.uint8),
             "gripper": float(rng.uniform()),
             "latency_s": 0.05,
+            "extra": {name: float(rng.uniform()) for name in EXTRA},
         }
         return Step(**{**given, **changes})
 

@@ -1,0 +1,56 @@
+"""Scalars that a policy measured itself, such as the flow signals of π0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+from monitor.metrics.arrays import to_scalar
+from monitor.metrics.catalogue import CATALOGUE
+from monitor.records import Fault
+
+
+def read_extra(
+    given: Any, index: int, signals: dict[str, float | None], problems: list[Fault]
+) -> None:
+    """Put a policy's own scalars into ``signals``; what is no finite number stays unknown.
+
+    Args:
+        given: by metric id; None says that a value is not known.
+        index: of the step.
+        signals: of the step; what the monitor measures itself is never overwritten.
+        problems: gets a METRIC_ERROR for whatever cannot be taken.
+
+    >>> signals, problems = {}, []
+    >>> read_extra({"PI0-DV": 0.25, "TB-E": 0.0}, 3, signals, problems)
+    >>> signals, [fault.message for fault in problems]
+    ({'PI0-DV': 0.25}, ["step 3: extra TB-E is the monitor's own metric; choose another id"])
+    """
+    if not isinstance(given, Mapping):
+        problems.append(
+            _fault(index, f"is {type(given).__name__}, expected a mapping by metric id")
+        )
+        return
+    for key, value in given.items():
+        name = str(key)
+        info = CATALOGUE.get(name)
+        if info is not None and info.needs != ("extra",):
+            problems.append(_fault(index, f"{name} is the monitor's own metric; choose another id"))
+            continue
+        signals[name] = None
+        if value is None:
+            continue
+        number = to_scalar(value)
+        if number is None or not isfinite(number):
+            problems.append(_fault(index, f"{name} is {str(value)[:40]}, expected a finite number"))
+        else:
+            signals[name] = number
+
+
+def _fault(index: int, text: str) -> Fault:
+    return Fault(
+        code="METRIC_ERROR",
+        message=f"step {index}: extra {text}",
+        detail={"step": index, "field": "extra"},
+    )
