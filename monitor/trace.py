@@ -30,6 +30,7 @@ __all__ = [
     "RunWriter",
     "TraceError",
     "check_free",
+    "check_same_setup",
     "dumps",
     "jsonable",
     "read_lines",
@@ -335,19 +336,40 @@ def _joined(old: Record, new: Record, path: Path) -> Record:
     if old.get("schema") != SCHEMA:
         msg = f"{path} has schema {old.get('schema')!r}, this version writes {SCHEMA}; use --out"
         raise TraceError(msg)
-    for key in SAME_ON_RESUME:
-        if old.get(key) != new.get(key):
-            msg = (
-                f"{path} was run with another {key}: {_difference(old.get(key), new.get(key))}; "
-                f"repeat the first run's options, or choose another --out"
-            )
-            raise TraceError(msg)
+    key = _differing(old, new)
+    if key is not None:
+        msg = (
+            f"{path} was run with another {key}: {_difference(old.get(key), new.get(key))}; "
+            f"repeat the first run's options, or choose another --out"
+        )
+        raise TraceError(msg)
     before, now = old.get("episodes") or [], new.get("episodes") or []
     shared = min(len(before), len(now))
     if before[:shared] != now[:shared]:
         msg = f"{path} was run over other scenes; a resumed run may only add scenes at the end"
         raise TraceError(msg)
     return {**old, "episodes": max(before, now, key=len)}
+
+
+def check_same_setup(first: RunFolder, other: RunFolder) -> None:
+    """See that the episodes of two runs may be counted together.
+
+    Raises:
+        TraceError: if their environment, policy, monitor, calibration or seed differ.
+    """
+    old, new = first.header, other.header
+    key = _differing(old, new)
+    if key is not None:
+        msg = (
+            f"{first.path} and {other.path} were run with another {key}: "
+            f"{_difference(old.get(key), new.get(key))}; their episodes do not mix"
+        )
+        raise TraceError(msg)
+
+
+def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+    """First key of two headers that would not let their numbers mix, None if there is none."""
+    return next((key for key in SAME_ON_RESUME if old.get(key) != new.get(key)), None)
 
 
 def _difference(old: Any, new: Any, name: str = "") -> str:

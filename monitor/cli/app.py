@@ -13,12 +13,14 @@ from monitor.cli import (
     envs,
     evaluate,
     export,
+    merge,
     metrics,
     policies,
     probe,
     replay,
     report,
     run,
+    sweep,
 )
 from monitor.cli.output import emit, set_verbose
 
@@ -59,6 +61,8 @@ def _main(
 
 app.command(name="run")(run.run)
 app.command(name="evaluate")(evaluate.evaluate)
+app.command(name="sweep")(sweep.sweep)
+app.command(name="merge")(merge.merge)
 app.command(name="replay")(replay.replay)
 app.command(name="calibrate")(calibrate.calibrate)
 app.command(name="report")(report.report)

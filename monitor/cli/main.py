@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any, Final
 
+from envs.host.errors import EnvProcessError
 from monitor.cli.output import Exit, show_error, start_logging
 from monitor.errors import CalibrationError, MissingExtraError, MonitorError, StartRefusedError
+from monitor.lifeline import end_with_parent
 
 __all__ = ["main"]
 
@@ -33,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    end_with_parent()
     start_logging()
     try:
         from monitor.cli.app import app
@@ -58,7 +61,7 @@ def _exit_code(app: Any, arguments: Sequence[str] | None) -> int:
             raise
         show_error(f"{error}\n`vlawatch doctor` says what else is missing")
         return Exit.MACHINE
-    except StartRefusedError as error:
+    except (StartRefusedError, EnvProcessError) as error:
         show_error(str(error))
         return Exit.MACHINE
     except CalibrationError as error:

@@ -1,0 +1,229 @@
+"""What a sweep runs, as its YAML file says it: policies × environments × scenes × seeds."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from monitor.errors import ConfigError, unknown_name
+from monitor.rollout import read_specs
+
+__all__ = ["Cell", "EnvEntry", "Part", "PolicyEntry", "SweepPlan", "load_plan"]
+
+_INT = "tag:yaml.org,2002:int"
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Entry(_Section):
+    name: str
+    label: str | None = None
+    """Name of its folder and row; by default ``name``."""
+
+    @property
+    def title(self) -> str:
+        """Its label, fit for a folder's name."""
+        return _UNSAFE.sub("-", self.label or self.name).strip(".-") or "unnamed"
+
+
+class PolicyEntry(_Entry):
+    """A policy with the options that ``vlawatch run`` has for it."""
+
+    checkpoint: str | None = None
+    unnorm_key: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    url: str | None = None
+
+
+class EnvEntry(_Entry):
+    """An environment, where it runs, and scenes of its own instead of the plan's."""
+
+    disturbance: str | None = None
+    python: str | None = None
+    """Interpreter that hosts it; None is this one."""
+    scenes: str | None = None
+    max_steps: Annotated[int, Field(ge=1)] | None = None
+
+
+def _named(value: Any) -> Any:
+    """A bare name stands for an entry with nothing but a name."""
+    return {"name": value} if isinstance(value, str) else value
+
+
+def _text(value: Any) -> Any:
+    """Scenes may be written as YAML numbers: ``7`` or ``[0, 3]``."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return value
+
+
+class SweepPlan(_Section):
+    """Everything about one sweep."""
+
+    policies: Annotated[
+        tuple[Annotated[PolicyEntry, BeforeValidator(_named)], ...], Field(min_length=1)
+    ]
+    envs: Annotated[tuple[Annotated[EnvEntry, BeforeValidator(_named)], ...], Field(min_length=1)]
+    scenes: Annotated[str, BeforeValidator(_text)] = "0:20"
+    seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (0,)
+    monitor: str = "default"
+    calibration: str | None = None
+    watch_only: bool = False
+    isolate: bool = True
+    """Keep the simulator in a process of its own, so that its death costs one episode."""
+    deadline_s: Annotated[float, Field(gt=0)] | None = None
+    """Longest time that the environment may take for a reset or step."""
+    part_episodes: Annotated[int, Field(ge=1)] = 25
+    """Episodes that one process runs before the next one starts."""
+
+    def cells(self) -> list[Cell]:
+        """Policy by policy, environment by environment, seed by seed."""
+        return [
+            Cell(policy=policy, env=env, seed=seed, scenes=env.scenes or self.scenes)
+            for policy in self.policies
+            for env in self.envs
+            for seed in self.seeds
+        ]
+
+
+class Cell(_Section):
+    """One policy in one environment with one seed."""
+
+    policy: PolicyEntry
+    env: EnvEntry
+    seed: int
+    scenes: str
+
+    @property
+    def folder(self) -> Path:
+        """Where its parts lie, below the sweep's folder."""
+        return Path(self.policy.title) / self.env.title / f"seed-{self.seed}"
+
+    def parts(self, size: int) -> Iterator[Part]:
+        """Its scenes, cut into runs of ``size``."""
+        file, mark, _ = self.scenes.partition(".json")
+        scenes = [spec.scene for spec in read_specs(self.scenes)]
+        for number, start in enumerate(range(0, len(scenes), size)):
+            chosen = scenes[start : start + size]
+            text = ",".join(map(str, chosen))
+            yield Part(
+                cell=self,
+                number=number,
+                scenes=f"{file}{mark}#{text}" if mark else text,
+                episodes=len(chosen),
+            )
+
+
+class Part(_Section):
+    """The episodes of a cell that one process runs into one run folder."""
+
+    cell: Cell
+    number: int
+    scenes: str
+    episodes: int
+
+    @property
+    def folder(self) -> Path:
+        """Its run folder, below the sweep's."""
+        return self.cell.folder / f"part-{self.number:03d}"
+
+    def arguments(self, plan: SweepPlan, out: Path) -> list[str]:
+        """Arguments of ``vlawatch`` that run it, or what is missing of it."""
+        cell = self.cell
+        values = {
+            "--env": cell.env.name,
+            "--policy": cell.policy.name,
+            "--scenes": self.scenes,
+            "--seed": cell.seed,
+            "--monitor": plan.monitor,
+            "--calibration": plan.calibration,
+            "--checkpoint": cell.policy.checkpoint,
+            "--unnorm-key": cell.policy.unnorm_key,
+            "--device": cell.policy.device,
+            "--dtype": cell.policy.dtype,
+            "--url": cell.policy.url,
+            "--disturbance": cell.env.disturbance,
+            "--env-python": cell.env.python,
+            "--max-steps": cell.env.max_steps,
+            "--env-deadline-s": plan.deadline_s,
+            "--out": out / self.folder,
+        }
+        given = ((key, str(value)) for key, value in values.items() if value is not None)
+        flags = {"--watch-only": plan.watch_only, "--isolate": plan.isolate}
+        return [
+            "run",
+            *(text for pair in given for text in pair),
+            *(flag for flag, wanted in flags.items() if wanted),
+            "--resume",
+            "--json",
+        ]
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without its numbers of base 60, which take the scenes ``10:20`` for 620."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _INT]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(_INT, re.compile(r"[-+]?[0-9]+$"), list("-+0123456789"))
+
+
+def load_plan(path: Path | str) -> SweepPlan:
+    """Read a plan.
+
+    Raises:
+        ConfigError: not a file, not YAML, a key or value that does not fit, labels that are given
+            twice, or scenes that cannot be read.
+    """
+    try:
+        data = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Loader)
+    except (OSError, yaml.YAMLError) as error:
+        msg = f"cannot read sweep {path}: {error}"
+        raise ConfigError(msg) from error
+    try:
+        plan = SweepPlan.model_validate(data)
+    except ValidationError as error:
+        lines = [_line(problem) for problem in error.errors()]
+        msg = "\n  ".join((f"sweep {path} does not fit:", *lines))
+        raise ConfigError(msg) from error
+    _check(plan)
+    return plan
+
+
+def _line(problem: Any) -> str:
+    """One problem in words, with the nearest key for one that is unknown."""
+    place = problem["loc"]
+    text = problem["msg"]
+    if problem["type"] == "extra_forbidden":
+        sections: dict[Any, type[BaseModel]] = {"policies": PolicyEntry, "envs": EnvEntry}
+        section = sections.get(place[0], SweepPlan) if len(place) > 1 else SweepPlan
+        text = unknown_name("key", str(place[-1]), section.model_fields)
+    return f"{'.'.join(map(str, place)) or 'top level'}: {text}"
+
+
+def _check(plan: SweepPlan) -> None:
+    groups: dict[str, Sequence[_Entry]] = {"policies": plan.policies, "envs": plan.envs}
+    for what, entries in groups.items():
+        twice = [title for title, n in Counter(e.title for e in entries).items() if n > 1]
+        if twice:
+            msg = f"{what} {twice} appear twice; give each a label of its own"
+            raise ConfigError(msg)
+    if len(set(plan.seeds)) != len(plan.seeds):
+        msg = f"seeds {list(plan.seeds)} name one twice"
+        raise ConfigError(msg)
+    for scenes in {cell.scenes for cell in plan.cells()}:
+        read_specs(scenes)
