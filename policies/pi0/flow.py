@@ -1,0 +1,117 @@
+"""Sampling of π0: one prefix (pictures and words), then a few Euler steps per draw of noise.
+
+The prefix goes through PaliGemma once; its keys and values are then repeated for a batch of draws,
+so that K further plans cost K rows of the small action expert and not K whole inferences.
+
+Source: Black et al. 2024, "π0: A Vision-Language-Action Flow Model for General Robot Control",
+arXiv 2410.24164, section IV: v is integrated from noise at t = 1 to actions at t = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PI0ForConditionalGeneration
+
+__all__ = ["Flow", "Prefix", "encode_prefix", "integrate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prefix:
+    """Pictures and words as the action expert sees them.
+
+    Attributes:
+        cache: keys and values of each layer, batch of one.
+        mask: ones, shape ``(1, n)``.
+        first: what PaliGemma makes of the first token, shape ``(width,)``; it belongs to the first
+            picture and has seen the words only if attention goes both ways.
+    """
+
+    cache: Any
+    mask: Tensor
+    first: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Flow:
+    """What the integration gave, for each of B draws.
+
+    Attributes:
+        actions: normalised plans, shape ``(B, H, max_action_dim)`` float32.
+        velocities: of the last two steps, or of the only one, shape ``(2, B, H, max_action_dim)``.
+        hidden: expert's output at the last step for state and actions, shape ``(B, 1 + H, width)``.
+    """
+
+    actions: Tensor
+    velocities: Tensor
+    hidden: Tensor
+
+
+@torch.no_grad()
+def encode_prefix(
+    model: PI0ForConditionalGeneration, input_ids: Tensor, pixel_values: Tensor
+) -> Prefix:
+    """Send pictures and words through PaliGemma once.
+
+    A camera that is missing is left out: upstream masks its tokens, which then count neither for
+    attention nor for positions.
+
+    Args:
+        model: transformers' π0.
+        input_ids: of the words, shape ``(1, n)``.
+        pixel_values: of the cameras that are there, shape ``(1, cameras, 3, S, S)``.
+    """
+    config = model.config.vlm_config
+    vision = config.vision_config
+    places = pixel_values.shape[1] * (vision.image_size // vision.patch_size) ** 2
+    pictures = input_ids.new_full((1, places), config.image_token_id)
+    ids = torch.cat([pictures, input_ids], dim=1)
+    seen = torch.ones(pixel_values.shape[:2], dtype=torch.bool, device=ids.device)
+    embedded = model.model.embed_prefix(ids, pixel_values, seen)
+    mask = torch.ones_like(ids)
+    out = model.model.vlm(
+        inputs_embeds=embedded,
+        attention_mask=mask,
+        position_ids=mask.cumsum(-1) - 1,
+        # Zeros mean: one block, in which every token sees every other.
+        token_type_ids=torch.zeros_like(ids),
+        use_cache=True,
+    )
+    return Prefix(cache=out.cache, mask=mask, first=out.last_hidden_state[0, 0])
+
+
+@torch.no_grad()
+def integrate(
+    model: PI0ForConditionalGeneration, prefix: Prefix, state: Tensor, noise: Tensor, steps: int
+) -> Flow:
+    """Integrate draws of noise to plans; the prefix must not be used again.
+
+    Args:
+        model: transformers' π0.
+        prefix: of this observation.
+        state: normalised and padded, shape ``(1, max_state_dim)``.
+        noise: shape ``(B, H, max_action_dim)``.
+        steps: of Euler's method.
+    """
+    batch = noise.shape[0]
+    cache, length = prefix.cache, prefix.mask.shape[1]
+    cache.batch_repeat_interleave(batch)
+    mask, states = prefix.mask.expand(batch, -1), state.expand(batch, -1)
+    backbone = model.model.dit.norm.weight.dtype
+    horizon, dt = noise.shape[1], -1.0 / steps
+    x = noise
+    velocities: list[Tensor] = []
+    for step in range(steps):
+        time = torch.full((batch,), 1.0 + step * dt, dtype=torch.float32, device=x.device)
+        suffix = model.embed_action_time(states, x, time).to(backbone)
+        hidden = model.model(
+            action_embeds=suffix, attention_mask=mask, cache=cache
+        ).last_hidden_state
+        cache.crop(length - cache.get_seq_length())
+        velocity = model.action_out_proj(hidden[:, -horizon:].to(x.dtype))
+        velocities = [*velocities[-1:], velocity]
+        x = x + dt * velocity
+    return Flow(actions=x, velocities=torch.stack(velocities), hidden=hidden)

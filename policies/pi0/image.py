@@ -1,0 +1,125 @@
+"""Pictures for π0 by Pillow and NumPy: fit into a square, pad with black, scale to [-1, 1].
+
+Upstream does this in three ways that differ in smoothing and in where the picture sits; a
+checkpoint sees the one it was trained with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from policies.pi0.config import Layout
+
+__all__ = ["STYLES", "ImageFit", "ResizeStyle", "prepare_image"]
+
+FloatImage = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResizeStyle:
+    """How a picture becomes a square.
+
+    Attributes:
+        smooth: average over the pixels that fall together and round to whole numbers, as Pillow
+            does; otherwise sample between the nearest four.
+        centered: black on both sides alike; otherwise on the left and on top alone.
+    """
+
+    smooth: bool
+    centered: bool
+
+
+STYLES: Final[Mapping[Layout, ResizeStyle]] = {
+    Layout.OPENPI: ResizeStyle(smooth=True, centered=True),
+    Layout.LEROBOT: ResizeStyle(smooth=False, centered=True),
+    Layout.TRANSFORMERS: ResizeStyle(smooth=False, centered=True),
+    Layout.LEROBOT_V1: ResizeStyle(smooth=False, centered=False),
+}
+"""By who wrote the checkpoint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageFit:
+    """How pictures of any size reach the model.
+
+    Attributes:
+        size: side of the square, pixels.
+        style: see :class:`ResizeStyle`.
+        squash: first shrink to the square without keeping the aspect ratio, by areas: the fine-tunes
+            on Bridge and Fractal data saw such pictures, and the SimplerEnv evaluations do this.
+    """
+
+    size: int
+    style: ResizeStyle
+    squash: bool = False
+
+
+def prepare_image(image: NDArray[np.uint8], fit: ImageFit) -> FloatImage:
+    """Pixels of one picture.
+
+    Args:
+        image: RGB, shape ``(H, W, 3)`` uint8.
+        fit: how it becomes a square.
+
+    Returns:
+        Shape ``(3, size, size)``, in [-1, 1]; black is -1.
+
+    Raises:
+        ValueError: if the picture is anything else.
+    """
+    array = np.asarray(image)
+    if array.ndim != 3 or array.shape[2] != 3 or array.dtype != np.uint8:
+        msg = f"image must be (H, W, 3) uint8 RGB, got shape {array.shape} {array.dtype}"
+        raise ValueError(msg)
+    if fit.squash:
+        picture = Image.fromarray(array).resize((fit.size, fit.size), Image.Resampling.BOX)
+        array = np.asarray(picture)
+    unit = _padded(_resized(array, fit), fit)
+    return np.ascontiguousarray((unit * np.float32(2.0) - np.float32(1.0)).transpose(2, 0, 1))
+
+
+def _resized(array: NDArray[np.uint8], fit: ImageFit) -> FloatImage:
+    """The picture on [0, 1], as large as it fits without changing its shape."""
+    height, width = array.shape[:2]
+    if (height, width) != (fit.size, fit.size):
+        ratio = max(width / fit.size, height / fit.size)
+        height, width = int(height / ratio), int(width / ratio)
+    if fit.style.smooth:
+        picture = Image.fromarray(array).resize((width, height), Image.Resampling.BILINEAR)
+        return np.asarray(picture, dtype=np.float32) / np.float32(255.0)
+    scaled = array.astype(np.float32) / np.float32(255.0)
+    return _between(_between(scaled, height, axis=0), width, axis=1)
+
+
+def _between(values: FloatImage, size: int, *, axis: int) -> FloatImage:
+    """Linear interpolation along one axis between the two nearest pixel centres."""
+    old = values.shape[axis]
+    if old == size:
+        return values
+    place = (np.arange(size, dtype=np.float32) + np.float32(0.5)) * np.float32(old / size)
+    place = np.maximum(place - np.float32(0.5), np.float32(0.0))
+    low = np.minimum(place.astype(np.int64), old - 1)
+    high = np.minimum(low + 1, old - 1)
+    shape = [1] * values.ndim
+    shape[axis] = size
+    share = (place - low.astype(np.float32)).reshape(shape)
+    return np.asarray(
+        values.take(low, axis) * (np.float32(1.0) - share) + values.take(high, axis) * share,
+        dtype=np.float32,
+    )
+
+
+def _padded(unit: FloatImage, fit: ImageFit) -> FloatImage:
+    height, width = unit.shape[:2]
+    top, left = fit.size - height, fit.size - width
+    if fit.style.centered:
+        top, left = top // 2, left // 2
+    out = np.zeros((fit.size, fit.size, 3), dtype=np.float32)
+    out[top : top + height, left : left + width] = unit
+    return out

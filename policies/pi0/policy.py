@@ -1,0 +1,289 @@
+"""The π0 policy: pictures, instruction and state to a plan, with K further draws beside it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any, Final, final
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from monitor.errors import ConfigError, unknown_name
+from policies.action import ActionConvention, adapter_for
+from policies.base import FloatArray, Observation, PolicyOutput
+from policies.pi0.checkpoint import load_model
+from policies.pi0.config import Layout, read_settings
+from policies.pi0.flow import Flow, Prefix, encode_prefix, integrate
+from policies.pi0.image import STYLES, ImageFit, prepare_image
+from policies.pi0.prompt import build_prompt, prompt_ids
+from policies.pi0.signals import (
+    check_head,
+    expert_logits,
+    expert_scores,
+    plan_spread,
+    velocity_change,
+)
+from policies.pi0.state import BY_ROBOT, STATES
+from policies.pi0.statistics import NO_STATISTICS, read_scaling
+from policies.sampling import normal_noise
+from policies.tokenizer import load_tokenizer
+
+__all__ = ["PI0Policy"]
+
+log = logging.getLogger(__name__)
+
+_DTYPES: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_NO_STATE: Final = "none"
+
+
+@final
+class PI0Policy:
+    """π0 from a checkpoint folder of LeRobot, openpi or transformers.
+
+    Args:
+        checkpoint: folder with config.json, safetensors and, for :meth:`act`, tokenizer.json
+            (PaliGemma's; LeRobot's checkpoints leave it out).
+        tokenizer: folder of tokenizer.json, where it is not the checkpoint's.
+        norm_stats: JSON file of statistics to use instead of the checkpoint's; ``"none"`` leaves
+            states and actions in the model's own units.
+        unnorm_key: which of openpi's ``assets`` holds the statistics, where there are several.
+        robot: ``widowx`` or ``google_robot``: actions come as SimplerEnv takes them for it; a
+            convention of one's own; None leaves the actions in the units of the data set.
+        state: layout of the robot's state: ``bridge``, ``fractal``, ``joints`` or ``none``; by
+            default the robot's own, or none without a robot.
+        action_dim: numbers of an action, where the checkpoint does not say.
+        device: of torch.
+        dtype: of the backbone: ``float32`` or ``bfloat16``.
+        samples: further plans drawn at each step; they share one pass over pictures and words.
+        steps: Euler steps; by default the checkpoint's.
+        seed: of the noise, which depends on it and on the step within the episode alone.
+        squash: shrink pictures to the square without keeping their shape, as the SimplerEnv
+            evaluations do; by default wherever there is a robot.
+        expert_scores: also give the token metrics that the replication code of Valle et al.
+            computes from the action expert's language head.
+        name: as in the registry.
+
+    Raises:
+        ConfigError: if an argument names what does not exist, the checkpoint has no statistics, or
+            its language head is all zero and ``expert_scores`` asked for it.
+        CheckpointError: if a tensor is missing, left over or of the wrong shape.
+    """
+
+    def __init__(
+        self,
+        checkpoint: str | Path,
+        *,
+        tokenizer: str | Path | None = None,
+        norm_stats: str | Path | None = None,
+        unnorm_key: str | None = None,
+        robot: str | ActionConvention | None = None,
+        state: str | None = None,
+        action_dim: int | None = None,
+        device: str = "cpu",
+        dtype: str = "float32",
+        samples: int = 4,
+        steps: int | None = None,
+        seed: int = 0,
+        squash: bool | None = None,
+        expert_scores: bool = False,
+        name: str = "pi0",
+    ) -> None:
+        if dtype not in _DTYPES:
+            raise ConfigError(unknown_name("dtype", dtype, _DTYPES))
+        if samples < 0 or (steps is not None and steps < 1):
+            msg = f"samples must be >= 0 and steps >= 1, got {samples} and {steps}"
+            raise ConfigError(msg)
+        self.name = name
+        self.checkpoint = Path(checkpoint)
+        self._adapter = adapter_for("pi0", robot)
+        self.robot = None if self._adapter is None else self._adapter.convention.robot
+        self._read_state = _state_reader(state, self.robot.name if self.robot else None)
+        self.settings = read_settings(self.checkpoint)
+        loaded = load_model(
+            self.checkpoint,
+            self.settings.model,
+            dtype=_DTYPES[dtype],
+            device=device,
+            keep_head=expert_scores,
+        )
+        self.model, self._head = loaded.model, loaded.head
+        if self._head is not None:
+            check_head(self._head)
+        self.scaling = read_scaling(
+            self.checkpoint,
+            self.settings,
+            loaded.statistics,
+            norm_stats=norm_stats,
+            unnorm_key=unnorm_key,
+        )
+        self.action_dim = self._action_dim(action_dim)
+        if self._adapter is not None and norm_stats != NO_STATISTICS:
+            self._adapter.require_opening(float(self.scaling.action.low[self.action_dim - 1]))
+        self.fit = ImageFit(
+            size=self.settings.image_size,
+            style=STYLES[self.settings.layout],
+            squash=self._adapter is not None if squash is None else squash,
+        )
+        self._device, self._dtype = device, _DTYPES[dtype]
+        self._draws = 1 + samples
+        self._steps = steps or int(self.settings.model.num_inference_steps)
+        self._seed, self._step = seed, 0
+        self._tokenizer_folder = self.checkpoint if tokenizer is None else Path(tokenizer)
+        self._tokenizer: Any = None
+        self._instruction = ""
+        self._prompt: tuple[str, list[int]] | None = None
+        self.signals = frozenset({"chunk", "extra", "hidden", "normalized_action"})
+        if samples:
+            self.signals |= {"samples"}
+
+    def reset(self, instruction: str) -> None:
+        """Begin an episode; the noise starts from the seed again, the gripper holds nothing."""
+        self._instruction = instruction
+        self._step = 0
+        if self._adapter is not None:
+            self._adapter.reset()
+
+    def act(self, observation: Observation) -> PolicyOutput:
+        """Say what to do now.
+
+        A state that the observation lacks is taken as the data's mean, which the model sees as
+        zeros.
+
+        Raises:
+            MissingTokenizerError: if there is no tokenizer.
+        """
+        ids = self._ids(observation.instruction or self._instruction)
+        return self.infer(
+            input_ids=[ids],
+            pixel_values=self.preprocess(observation.image),
+            state=self._state(observation),
+        )
+
+    def infer(
+        self,
+        *,
+        input_ids: ArrayLike,
+        pixel_values: ArrayLike,
+        state: ArrayLike | None = None,
+        noise: ArrayLike | None = None,
+    ) -> PolicyOutput:
+        """The same below tokenizer, image processor and statistics.
+
+        Args:
+            input_ids: of the words, shape ``(1, n)``, beginning with BOS.
+            pixel_values: shape ``(1, 3, S, S)``, or ``(1, cameras, 3, S, S)`` for several
+                cameras in the checkpoint's order; leave out those that are missing.
+            state: normalised, shape ``(1, d)``; padded with zeros. None is zeros.
+            noise: shape ``(1 + K, H, max_action_dim)``; by default drawn from seed and step.
+        """
+        config = self.settings.model
+        if noise is None:
+            shape = (self._draws, int(config.chunk_size), int(config.max_action_dim))
+            noise = normal_noise(self._seed, self._step, shape)
+        self._step += 1
+        prefix = self._encode(input_ids, pixel_values)
+        flow = integrate(
+            self.model,
+            prefix,
+            self._tensor(self._padded_state(state), torch.float32),
+            self._tensor(noise, torch.float32),
+            self._steps,
+        )
+        output = self._output(flow)
+        return output if self._adapter is None else self._adapter.adapt(output)
+
+    def preprocess(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Pixels for :meth:`infer` of an RGB picture ``(H, W, 3)`` uint8, ``(1, 3, S, S)``."""
+        return prepare_image(image, self.fit)[None]
+
+    def first_prefix_feature(self, observation: Observation) -> FloatArray:
+        """What the prefix's first token, a part of the picture, has become: shape ``(width,)``.
+
+        Attention goes both ways in π0's prefix, so this must change with the instruction, which
+        comes after it; the check before a run asks whether it does.
+        """
+        ids = self._ids(observation.instruction or self._instruction)
+        prefix = self._encode([ids], self.preprocess(observation.image))
+        return np.asarray(prefix.first.double().cpu().numpy())
+
+    def _encode(self, input_ids: ArrayLike, pixel_values: ArrayLike) -> Prefix:
+        pixels = self._tensor(pixel_values, self._dtype)
+        if pixels.ndim == 4:
+            pixels = pixels[:, None]
+        return encode_prefix(self.model, self._tensor(input_ids, torch.long), pixels)
+
+    def _output(self, flow: Flow) -> PolicyOutput:
+        plans = flow.actions[..., : self.action_dim].double().cpu().numpy()
+        velocities = flow.velocities[..., : self.action_dim].double().cpu().numpy()
+        actions = self.scaling.action.unnormalize(plans)
+        extra: dict[str, float | None] = {
+            "PI0-DV": velocity_change(velocities),
+            "PI0-SPREAD": plan_spread(plans),
+        }
+        if self._head is not None:
+            extra.update(expert_scores(expert_logits(self._head, flow.hidden[0])))
+        horizon = plans.shape[1]
+        return PolicyOutput(
+            action=actions[0, 0],
+            normalized_action=plans[0, 0],
+            chunk=actions[0],
+            samples=actions[1:, 0] if self._draws > 1 else None,
+            hidden=flow.hidden[0, -horizon:].float().mean(0).cpu().numpy(),
+            extra=extra,
+        )
+
+    def _action_dim(self, given: int | None) -> int:
+        widest = int(self.settings.model.max_action_dim)
+        dim = given or self.settings.action_dim or self.scaling.action.size
+        if dim > min(widest, self.scaling.action.size):
+            msg = (
+                f"an action of {dim} numbers does not fit: the model gives {widest}, the "
+                f"statistics know {self.scaling.action.size}; give action_dim"
+            )
+            raise ConfigError(msg)
+        return dim
+
+    def _state(self, observation: Observation) -> FloatArray | None:
+        values = self._read_state(observation) if self._read_state is not None else None
+        if values is None:
+            return None
+        known = min(self.settings.state_dim, self.scaling.state.size)
+        if len(values) > known:
+            msg = f"the state has {len(values)} numbers, the checkpoint knows {known}; give state="
+            raise ConfigError(msg)
+        return self.scaling.state.normalize(values)[None]
+
+    def _padded_state(self, state: ArrayLike | None) -> FloatArray:
+        padded = np.zeros((1, int(self.settings.model.max_state_dim)))
+        if state is not None:
+            given = np.asarray(state, dtype=np.float64)
+            padded[:, : given.shape[-1]] = given
+        return padded
+
+    def _tensor(self, values: ArrayLike, dtype: torch.dtype) -> torch.Tensor:
+        return torch.as_tensor(np.asarray(values)).to(self._device, dtype)
+
+    def _ids(self, instruction: str) -> list[int]:
+        if self._prompt is None or self._prompt[0] != instruction:
+            if self._tokenizer is None:
+                self._tokenizer = load_tokenizer(self._tokenizer_folder)
+            cleaned = self.settings.layout is Layout.OPENPI
+            ids = prompt_ids(
+                self._tokenizer,
+                build_prompt(instruction, cleaned=cleaned),
+                bos=int(self.settings.model.vlm_config.text_config.bos_token_id),
+                longest=self.settings.prompt_tokens,
+            )
+            self._prompt = (instruction, ids)
+        return self._prompt[1]
+
+
+def _state_reader(given: str | None, robot: str | None) -> Any:
+    name = given or BY_ROBOT.get(robot or "", _NO_STATE)
+    if name == _NO_STATE:
+        return None
+    if name not in STATES:
+        raise ConfigError(unknown_name("state", name, (*STATES, _NO_STATE)))
+    return STATES[name]
