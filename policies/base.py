@@ -48,6 +48,7 @@ class PolicyOutput:
         chunk: planned actions, shape ``(H, D)``.
         hidden: features of the step, shape ``(F,)``.
         normalized_action: shape ``(D,)``, in [-1, 1], before un-normalisation.
+        decode_ok: False where the tokens are not those of an action: out of place or too few.
         extra: further scalars by metric id, such as ``PI0-DV``; a value may be None.
     """
 
@@ -59,6 +60,7 @@ class PolicyOutput:
     chunk: FloatArray | None = None
     hidden: NDArray[np.float32] | None = None
     normalized_action: FloatArray | None = None
+    decode_ok: bool = True
     extra: Mapping[str, float | None] | None = None
 
 

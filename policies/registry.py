@@ -42,15 +42,20 @@ POLICIES: Final[dict[str, PolicySpec]] = {
         summary="OpenVLA's architecture with 0.9 M parameters, trained for widowx-put-on",
         extra="vla",
     ),
-    "pi0": PolicySpec(
-        target="policies.pi0.policy:PI0Policy",
-        summary="π0 from a checkpoint folder of LeRobot, openpi or transformers (checkpoint=DIR)",
+    "spatialvla": PolicySpec(
+        target="policies.spatialvla.policy:SpatialVLAPolicy",
+        summary="SpatialVLA from a checkpoint folder (checkpoint=DIR): chunks of four actions",
         extra="vla",
     ),
     "expert": PolicySpec(
         target="policies.expert:ExpertPolicy",
         summary="scripted expert on the simulator's state (privileged)",
         extra="sim",
+    ),
+    "remote": PolicySpec(
+        target="policies.wire.remote:RemotePolicy",
+        summary="any policy behind a server of openpi's protocol (url=ws://HOST:PORT)",
+        extra="serve",
     ),
     "random": PolicySpec(target="policies.simple:RandomPolicy", summary="uniform random actions"),
     "hold": PolicySpec(target="policies.simple:HoldPolicy", summary="stands still, gripper open"),

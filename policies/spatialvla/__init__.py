@@ -1,0 +1,1 @@
+"""SpatialVLA on transformers' own PaliGemma parts and ZoeDepth, from the published checkpoints."""

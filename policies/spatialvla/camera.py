@@ -1,0 +1,60 @@
+"""The camera's matrix, by robot: what the positions in space are computed with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from monitor.errors import ConfigError, unknown_name
+
+__all__ = ["camera_matrix", "scale_matrix"]
+
+DEFAULT: Final = "default"
+"""Entry for data sets that have none of their own."""
+
+
+def scale_matrix(
+    matrix: ArrayLike, *, width: float, height: float, side: int
+) -> NDArray[np.float32]:
+    """A camera matrix for the picture as the model gets it.
+
+    Args:
+        matrix: pixels of the camera's own picture, shape ``(3, 3)``.
+        width: of that picture, pixels.
+        height: of that picture, pixels.
+        side: of the model's square picture, pixels.
+
+    >>> scale_matrix([[640, 0, 320], [0, 640, 240], [0, 0, 1]], width=640, height=480, side=224)[0]
+    array([224.,   0., 112.], dtype=float32)
+    """
+    scaled = np.array(matrix, dtype=np.float32)
+    if scaled.shape != (3, 3):
+        msg = f"a camera matrix is (3, 3), got shape {scaled.shape}"
+        raise ConfigError(msg)
+    scaled[:2] *= np.array([[side / width], [side / height]], dtype=np.float32)
+    return scaled
+
+
+def camera_matrix(
+    cameras: Mapping[str, Any], key: str, side: int, *, strict: bool = False
+) -> NDArray[np.float32]:
+    """The matrix of a data set's camera, ``(3, 3)``, pixels of the model's picture.
+
+    Args:
+        cameras: ``intrinsic_config`` of the processor.
+        key: data set.
+        side: of the model's square picture, pixels.
+        strict: the key must be there; otherwise the default camera stands in, as upstream has it.
+
+    Raises:
+        ConfigError: if there is no such camera; lists the known ones.
+    """
+    found = cameras.get(key)
+    if found is None and not strict:
+        found = cameras.get(DEFAULT)
+    if found is None:
+        raise ConfigError(unknown_name("camera", key, cameras))
+    return scale_matrix(found["intrinsic"], width=found["width"], height=found["height"], side=side)

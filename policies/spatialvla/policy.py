@@ -1,0 +1,225 @@
+"""The SpatialVLA policy: picture, camera and instruction to twelve tokens to four actions."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from monitor.errors import ConfigError
+from policies.action import ActionConvention, adapter_for
+from policies.base import FloatArray, Observation, PolicyOutput
+from policies.precision import torch_dtype
+from policies.sampling import gumbel_noise
+from policies.spatialvla.camera import camera_matrix
+from policies.spatialvla.checkpoint import load_model
+from policies.spatialvla.grid import TOKENS_PER_STEP, ActionGrid
+from policies.spatialvla.model import Prefix
+from policies.spatialvla.processor import ImageProcessor, read_processor
+from policies.spatialvla.prompt import BARE, build_prompt, prompt_ids
+from policies.statistics import statistics_for
+from policies.tokenizer import load_tokenizer
+
+__all__ = ["SpatialVLAPolicy"]
+
+log = logging.getLogger(__name__)
+
+
+@final
+class SpatialVLAPolicy:
+    """SpatialVLA from a checkpoint folder, any size.
+
+    Every answer is a chunk of actions. By default the model is asked at every step and the chunk is
+    a signal for the monitor; with ``robot`` the chunks that overlap are averaged as in the
+    published evaluation; with ``execute_steps`` several actions of a chunk are carried out.
+
+    Args:
+        checkpoint: folder with config.json, processor_config.json, safetensors and, for
+            :meth:`act`, tokenizer.json.
+        unnorm_key: data set whose statistics scale the actions; needed if there are several.
+        robot: ``widowx`` or ``google_robot``: actions come as SimplerEnv takes them for it, and
+            ``unnorm_key`` may be left out; a convention of one's own; None leaves the actions in
+            the units of the data set.
+        camera: data set whose camera the picture is from; None takes that of ``unnorm_key``, or
+            the checkpoint's default camera where it has none.
+        intrinsic: camera matrix for the model's picture instead, pixels, ``(3, 3)``; see
+            :func:`policies.spatialvla.camera.scale_matrix`.
+        prompt: template with ``{instruction}``.
+        execute_steps: actions of a chunk that are carried out before the model is asked again.
+        device: of torch.
+        dtype: ``float32``, ``bfloat16`` or ``float16``.
+        samples: further actions to sample at each step.
+        temperature: of that sampling; 0 gives the likeliest action tokens.
+        seed: of that sampling; with the step of the episode it fixes what is drawn.
+        name: as in the registry.
+
+    Raises:
+        ConfigError: if an argument names what does not exist or is out of range.
+    """
+
+    def __init__(
+        self,
+        checkpoint: str | Path,
+        *,
+        unnorm_key: str | None = None,
+        robot: str | ActionConvention | None = None,
+        camera: str | None = None,
+        intrinsic: ArrayLike | None = None,
+        prompt: str = BARE,
+        execute_steps: int = 1,
+        device: str = "cpu",
+        dtype: str = "float32",
+        samples: int = 0,
+        temperature: float = 1.0,
+        seed: int = 0,
+        name: str = "spatialvla",
+    ) -> None:
+        if samples < 0 or temperature < 0.0:
+            msg = f"samples and temperature must not be negative, got {samples} and {temperature}"
+            raise ConfigError(msg)
+        self.name = name
+        self.checkpoint = Path(checkpoint)
+        self._adapter = adapter_for("spatialvla", robot)
+        self.robot = None if self._adapter is None else self._adapter.convention.robot
+        self.model = load_model(self.checkpoint, torch_dtype(dtype), device)
+        self.config = self.model.config
+        processor = read_processor(self.checkpoint)
+        low, high = self.config.action_token_range
+        self.grid = ActionGrid.from_json(processor, low, high - low)
+        self.chunk_steps = int(processor.get("action_chunk_size", 1))
+        if not 1 <= execute_steps <= self.chunk_steps:
+            msg = f"execute_steps must be from 1 to {self.chunk_steps}, got {execute_steps}"
+            raise ConfigError(msg)
+        known = processor["statistics"]
+        if unnorm_key is None and self._adapter is not None:
+            published = self._adapter.convention.unnorm_key
+            unnorm_key = published if published in known else None
+        self.statistics = statistics_for(known, unnorm_key)
+        if self._adapter is not None:
+            self._adapter.require_opening(float(self.statistics.q01[-1]))
+        self._processor = ImageProcessor.from_folder(self.checkpoint, self.config.image_size)
+        if intrinsic is None:
+            self.intrinsic = camera_matrix(
+                processor.get("intrinsic_config") or {},
+                camera or unnorm_key or next(iter(known)),
+                self.config.image_size,
+                strict=camera is not None,
+            )
+        else:
+            self.intrinsic = np.asarray(intrinsic, dtype=np.float32)
+        self._template, self._execute_steps = prompt, execute_steps
+        self._samples, self._temperature, self._seed = samples, temperature, seed
+        self._step = 0
+        self._planned: list[FloatArray] = []
+        self._tokenizer: Any = None
+        self._instruction = ""
+        self.signals = frozenset(
+            {"token_logits", "token_ids", "chunk", "hidden", "normalized_action"}
+        )
+        if samples:
+            self.signals |= {"samples"}
+
+    def reset(self, instruction: str) -> None:
+        """Begin an episode: nothing is planned, sampling starts from the seed again."""
+        self._instruction = instruction
+        self._step = 0
+        self._planned = []
+        if self._adapter is not None:
+            self._adapter.reset()
+
+    def act(self, observation: Observation) -> PolicyOutput:
+        """Say what to do now.
+
+        Raises:
+            MissingTokenizerError: if the checkpoint has no tokenizer.
+        """
+        if self._planned:
+            return self._carry_on()
+        ids = self._ids(observation.instruction or self._instruction)
+        return self.infer(input_ids=[ids], pixel_values=self._processor(observation.image))
+
+    def infer(
+        self,
+        *,
+        input_ids: ArrayLike,
+        pixel_values: ArrayLike,
+        intrinsic: ArrayLike | None = None,
+    ) -> PolicyOutput:
+        """The same below tokenizer and image processor.
+
+        Args:
+            input_ids: shape ``(1, n)``: an image token a patch, BOS, the text.
+            pixel_values: in [0, 1], shape ``(1, 3, S, S)``.
+            intrinsic: camera matrix for these pixels, ``(3, 3)``; None takes the policy's own.
+        """
+        prefix = self._read(input_ids, pixel_values, intrinsic)
+        count = TOKENS_PER_STEP * self.chunk_steps
+        out = self.model.answer(prefix, count)
+        ids = out.ids.cpu().numpy()
+        whole = np.zeros(count, dtype=np.int64)
+        # As upstream: what the model left out becomes the first cell of its group, and is no
+        # action that anybody should trust, which ``decode_ok`` says.
+        whole[: len(ids)] = ids
+        normalized = self.grid.decode(whole)
+        chunk = self.statistics.unnormalize(normalized)
+        output = PolicyOutput(
+            action=chunk[0],
+            chunk=chunk,
+            normalized_action=normalized[0],
+            token_ids=ids if len(ids) else None,
+            token_logits=out.logits.float().cpu().numpy() if len(ids) else None,
+            action_token_range=self.config.action_token_range,
+            samples=self._draw(prefix) if self._samples else None,
+            hidden=prefix.states[0, -1].float().cpu().numpy(),
+            decode_ok=len(ids) == count and self.grid.in_place(ids),
+        )
+        self._step += 1
+        self._planned = list(chunk[1 : self._execute_steps])
+        return output if self._adapter is None else self._adapter.adapt(output)
+
+    def preprocess(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Pixels for :meth:`infer` of an RGB picture ``(H, W, 3)`` uint8."""
+        return self._processor(image)
+
+    def decode(self, token_ids: ArrayLike) -> FloatArray:
+        """Normalised actions ``(n, 7)`` of action tokens ``(n, 3)`` or ``(3 n,)``."""
+        return self.grid.decode(token_ids)
+
+    def encode(self, actions: ArrayLike) -> NDArray[np.int64]:
+        """Action tokens ``(n, 3)`` of normalised actions ``(n, 7)``."""
+        return self.grid.encode(actions)
+
+    def _ids(self, instruction: str) -> list[int]:
+        if self._tokenizer is None:
+            self._tokenizer = load_tokenizer(self.checkpoint)
+        return prompt_ids(self._tokenizer, build_prompt(instruction, self._template), self.config)
+
+    @torch.inference_mode()
+    def _read(
+        self, input_ids: ArrayLike, pixel_values: ArrayLike, intrinsic: ArrayLike | None
+    ) -> Prefix:
+        weight = self.model.multi_modal_projector.linear.weight
+        ids = torch.as_tensor(np.asarray(input_ids), dtype=torch.long, device=weight.device)
+        pixels = torch.as_tensor(np.asarray(pixel_values)).to(weight.device, weight.dtype)
+        matrix = np.asarray(self.intrinsic if intrinsic is None else intrinsic, dtype=np.float32)
+        return self.model.read(ids, pixels, torch.from_numpy(matrix).to(weight.device))
+
+    def _draw(self, prefix: Prefix) -> FloatArray:
+        low, high = self.config.action_token_range
+        drawn = gumbel_noise(self._seed, self._step, (self._samples, high - low))
+        noise = torch.from_numpy(drawn).to(prefix.states.device)
+        ids = self.model.sample(prefix, self.grid.groups, noise, self._temperature)
+        return self.statistics.unnormalize(self.grid.decode(ids.cpu().numpy()))
+
+    def _carry_on(self) -> PolicyOutput:
+        """The next action of a chunk that is being carried out; there are no tokens for it."""
+        action, *rest = self._planned
+        self._planned = rest
+        self._step += 1
+        if self._adapter is not None:
+            return PolicyOutput(action=self._adapter(action))
+        return PolicyOutput(action=action)
