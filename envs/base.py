@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from envs.robot import RobotSpec
+
+if TYPE_CHECKING:
+    import gymnasium as gym
 
 __all__ = ["Contact", "Info", "Observation", "RobotEnv"]
 

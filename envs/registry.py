@@ -52,11 +52,15 @@ def list_envs() -> dict[str, EnvSpec]:
     return known
 
 
+def _outright(name: str) -> dict[str, EnvSpec]:
+    return {name: EnvSpec(target=name, summary="named by its class", extra="sim")}
+
+
 def make_env(name: str, **kwargs: Any) -> Any:
     """Make an environment by name.
 
     Args:
-        name: one of :func:`list_envs`.
+        name: one of :func:`list_envs`, or a class outright as ``package.module:Class``.
         **kwargs: passed to the environment.
 
     Returns:
@@ -66,7 +70,7 @@ def make_env(name: str, **kwargs: Any) -> Any:
         ValueError: if no environment has this name; the message says which come near.
         ModuleNotFoundError: if its simulator is not installed; the message names the pip command.
     """
-    known = list_envs()
+    known = _outright(name) if ":" in name else list_envs()
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -77,7 +81,8 @@ def make_env(name: str, **kwargs: Any) -> Any:
     try:
         factory = getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] in ("envs", "monitor", "policies"):
+        ours = (error.name or "").partition(".")[0] in ("", "envs", "monitor", "policies")
+        if ours or spec.target == name:  # no extra of ours brings somebody else's class
             raise
         msg = f"environment {name!r} needs {error.name}: pip install 'vlawatch[{spec.extra}]'"
         raise ModuleNotFoundError(msg, name=error.name) from error

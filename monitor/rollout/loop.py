@@ -368,11 +368,20 @@ def _scalars(info: Mapping[str, Any]) -> dict[str, Any]:
 def _describe(error: BaseException) -> str:
     """One line about an exception with the place where it was raised."""
     log.debug("kept as a fault", exc_info=error)
-    frames = traceback.extract_tb(error.__traceback__)
-    place = ""
-    if frames:
-        name = frames[-1].filename.replace("\\", "/").rpartition("/")[2]
-        place = f" ({name}:{frames[-1].lineno})"
+    place = _place(error)
+    place = f" ({place})" if place else ""
     # A text that names its fault code itself keeps it in front, where the monitor looks for it.
     kind = "" if _CODE.match(str(error)) else f"{type(error).__name__}: "
     return f"{kind}{error}{place}"
+
+
+def _place(error: BaseException) -> str:
+    """File and line where an exception arose; one of another process says so itself."""
+    known = getattr(error, "place", None)
+    if isinstance(known, str):
+        return known
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return ""
+    name = frames[-1].filename.replace("\\", "/").rpartition("/")[2]
+    return f"{name}:{frames[-1].lineno}"

@@ -79,7 +79,8 @@ def run_sweep(
         resume: leave out what the folder already holds as finished.
         retry_errors: on resume, run episodes again that ended in an error.
         remake: makes a fresh environment after an episode that ended in an error; the old one,
-            also the caller's, is closed. None keeps the old one.
+            also the caller's, is closed. None keeps the old one, and so does one that fails: the
+            next episode is then tried all the same.
         summarise: makes ``summary.json``; called at the end, also after Ctrl-C.
         max_steps: limit of steps an episode, on top of the environment's own.
 
@@ -121,9 +122,7 @@ def run_sweep(
                     attempt=1 if writer is None else writer.begin(number),
                 )
                 if done[number].outcome == "error" and remake is not None:
-                    with suppress(Exception):
-                        env.close()
-                    env = remake()
+                    env = _fresh(env, remake)
         except KeyboardInterrupt:
             interrupted = True
             log.warning("interrupted; %d of %d episodes are finished", len(done), len(specs))
@@ -136,3 +135,14 @@ def run_sweep(
         summary=summary,
         folder=None if out is None else Path(out),
     )
+
+
+def _fresh(env: Any, remake: Callable[[], Any]) -> Any:
+    """A new environment for one that broke; the old one where there is no making another."""
+    with suppress(Exception):
+        env.close()
+    try:
+        return remake()
+    except Exception as error:  # it may be back at the next episode; each says why it is not
+        log.warning("the environment could not be made again: %s", error)
+        return env
