@@ -21,6 +21,7 @@ def probe(
     device: options.Device = None,
     dtype: options.Dtype = None,
     url: options.Url = None,
+    policy_arg: options.PolicyArgs = None,
     as_json: options.AsJson = False,
 ) -> None:
     """See whether a policy looks and reads.
@@ -36,6 +37,7 @@ def probe(
     world = open_env(env)
     agent, _ = open_policy(
         policy,
+        policy_arg,
         checkpoint=checkpoint,
         unnorm_key=unnorm_key,
         device=device,

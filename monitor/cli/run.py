@@ -28,6 +28,9 @@ log = logging.getLogger("vlawatch")
 
 def run(
     env: options.Env = "widowx-put-on",
+    env_python: options.EnvPython = None,
+    isolate: options.Isolate = False,
+    env_deadline_s: options.EnvDeadline = 60.0,
     policy: options.Policy = "openvla-mini",
     scenes: options.Scenes = "0:5",
     monitor: options.MonitorFile = "default",
@@ -50,6 +53,7 @@ def run(
     device: options.Device = None,
     dtype: options.Dtype = None,
     url: options.Url = None,
+    policy_arg: options.PolicyArgs = None,
     disturbance: Annotated[
         str | None,
         typer.Option("--disturbance", help="Disturb every episode, for example object_pushed."),
@@ -93,6 +97,7 @@ def run(
     Writes the trace and prints a summary. Ctrl-C keeps what is finished; `--resume --out DIR` completes the rest.
     """
     from monitor.cli.session import (
+        EnvHost,
         check_disturbance,
         make_monitor,
         one_thread,
@@ -118,11 +123,13 @@ def run(
     folder = out if out is not None else _new_folder(env, policy)
     if not resume:
         check_free(folder)
-    world = open_env(env)
+    host = EnvHost.chosen(env_python, isolate=isolate, deadline_s=env_deadline_s)
+    world = open_env(env, host)
     if disturbance is not None:
         check_disturbance(world, disturbance)
     agent, given = open_policy(
         policy,
+        policy_arg,
         checkpoint=checkpoint,
         unnorm_key=unnorm_key,
         device=device,
@@ -133,7 +140,7 @@ def run(
         world,
         config=monitor,
         calibration=calibration,
-        policy_name=policy,
+        policy_name=getattr(agent, "served", None) or policy,
         env_name=env,
         switches={"enforce": not watch_only, "recovery": recovery},
     )
@@ -170,7 +177,7 @@ def run(
             observers=[*observers, *sinks],
             resume=resume,
             retry_errors=retry_errors,
-            remake=lambda: open_env(env),
+            remake=lambda: open_env(env, host),
             summarise=build_summary,
             max_steps=max_steps,
         )

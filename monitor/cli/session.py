@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from monitor.calibration import Calibration
+from monitor.cli.options import pairs
 from monitor.config import MonitorConfig, config_folder, load_config
 from monitor.errors import ConfigError
 from monitor.pipeline import Monitor
 
 __all__ = [
+    "EnvHost",
     "check_disturbance",
     "find_calibration",
     "make_monitor",
@@ -26,6 +29,33 @@ __all__ = [
 log = logging.getLogger("vlawatch")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvHost:
+    """A process of its own for the environment.
+
+    Attributes:
+        python: interpreter; None is this one.
+        deadline_s: longest time of a step.
+    """
+
+    python: str | None
+    deadline_s: float
+
+    @classmethod
+    def chosen(cls, python: str | None, *, isolate: bool, deadline_s: float) -> EnvHost | None:
+        """What the options of a command say; None where the environment shall be in process."""
+        if python is None and not isolate:
+            return None
+        return cls(python=python, deadline_s=deadline_s)
+
+    def open(self, name: str, kwargs: Mapping[str, Any]) -> Any:
+        """Start the process and make the environment there."""
+        from envs.host.hosted import Deadlines, HostedEnv
+
+        deadlines = Deadlines.of_step(self.deadline_s)
+        return HostedEnv(name, kwargs, python=self.python, deadlines=deadlines)
+
+
 def one_thread() -> None:
     """Keep OpenMP to one thread unless the user says otherwise.
 
@@ -35,21 +65,29 @@ def one_thread() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
-def open_env(name: str, **kwargs: Any) -> Any:
+def open_env(name: str, host: EnvHost | None = None, **kwargs: Any) -> Any:
     """Make an environment.
 
+    Args:
+        name: as in ``vlawatch envs``, or ``package.module:Class``.
+        host: the process that shall hold it; None is this one.
+        **kwargs: arguments of the environment.
+
     Raises:
-        ConfigError: if there is none of this name.
+        ConfigError: if there is none of this name here; another Python may know others.
     """
     from envs import list_envs, make_env
 
-    if name not in list_envs():
+    if host is not None and host.python is not None:
+        log.info("starting environment %s in %s", name, host.python)
+        return host.open(name, kwargs)
+    if name not in list_envs() and ":" not in name:
         from monitor.errors import unknown_name
 
         msg = unknown_name("environment", name, list_envs())
         raise ConfigError(msg)
     log.info("starting environment %s", name)
-    return make_env(name, **kwargs)
+    return make_env(name, **kwargs) if host is None else host.open(name, kwargs)
 
 
 def check_disturbance(env: Any, name: str) -> None:
@@ -65,17 +103,36 @@ def check_disturbance(env: Any, name: str) -> None:
         raise ConfigError(unknown_name("disturbance", name, known))
 
 
-def open_policy(name: str, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+def open_policy(
+    name: str, further: list[str] | None = None, **kwargs: Any
+) -> tuple[Any, dict[str, Any]]:
     """Load a policy with the arguments that were given; also return those.
 
+    Args:
+        name: as in ``vlawatch policies``.
+        further: arguments as ``NAME=VALUE``, the value read as YAML.
+        **kwargs: arguments; None is none.
+
     Raises:
-        ConfigError: if there is none of this name.
+        ConfigError: if there is none of this name, or an argument cannot be read.
     """
     from policies import load_policy
 
     given = {key: value for key, value in kwargs.items() if value is not None}
+    for key, text in pairs(further, "--policy-arg").items():
+        given[key] = _yaml(key, text)
     log.info("loading policy %s", name)
     return load_policy(name, **given), given
+
+
+def _yaml(name: str, text: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        msg = f"--policy-arg {name}: {text!r} is not YAML: {error}"
+        raise ConfigError(msg) from error
 
 
 def make_monitor(

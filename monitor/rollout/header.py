@@ -64,6 +64,7 @@ def run_header(
             "action_low": np.asarray(space.low, dtype=np.float64),
             "action_high": np.asarray(space.high, dtype=np.float64),
         },
+        "env_host": getattr(env, "host", None),
         "policy": {"name": policy_name, "kwargs": dict(policy_kwargs or {})},
         "monitor": monitor.config.model_dump(mode="json"),
         "calibration": None if calibration is None else calibration.model_dump(mode="json"),
