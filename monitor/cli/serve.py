@@ -1,0 +1,87 @@
+"""``vlawatch serve-policy``: a policy for other processes and other machines."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated
+
+import typer
+
+from monitor.cli import options
+from monitor.cli.output import emit
+
+__all__ = ["serve_policy"]
+
+log = logging.getLogger("vlawatch")
+
+
+def serve_policy(
+    policy: options.Policy = "openvla-mini",
+    host: Annotated[
+        str,
+        typer.Option("--host", help="Address to listen on; any but loopback needs an API key."),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")
+    ] = 8000,
+    api_key_env: options.ApiKeyEnv = None,
+    checkpoint: options.Checkpoint = None,
+    unnorm_key: options.UnnormKey = None,
+    device: options.Device = None,
+    dtype: options.Dtype = None,
+    policy_arg: options.PolicyArgs = None,
+    clients: Annotated[
+        int,
+        typer.Option(
+            "--clients", min=1, help="Clients at once; each has an instance of the policy."
+        ),
+    ] = 1,
+    key: options.Keys = None,
+    always: Annotated[
+        list[str] | None,
+        typer.Option("--always", help="Signal for clients that do not ask, e.g. token_logits."),
+    ] = None,
+    max_message_mib: options.MaxMessage = 64,
+) -> None:
+    """Serve a policy over openpi's websocket protocol.
+
+    `--policy remote --url ws://HOST:PORT` asks it, and so does any client of openpi. Prints the URL, then serves until Ctrl-C.
+    """
+    from monitor.cli.session import one_thread, open_policy
+    from monitor.errors import ConfigError, unknown_name
+    from policies.wire.address import Listen, read_key
+    from policies.wire.keys import KeyMap
+    from policies.wire.messages import SIGNALS
+    from policies.wire.server import PolicyServer
+
+    one_thread()
+    for name in always or ():
+        if name not in SIGNALS:
+            raise ConfigError(unknown_name("signal", name, SIGNALS))
+    if policy == "expert":
+        msg = "the expert reads the simulator's state, which does not travel: use `run --policy expert`"
+        raise ConfigError(msg)
+    listen = Listen(host=host, port=port, api_key=read_key(api_key_env))
+    keys = KeyMap.of(options.pairs(key, "--key"))
+    given = {
+        "checkpoint": checkpoint,
+        "unnorm_key": unnorm_key,
+        "device": device,
+        "dtype": dtype,
+    }
+    server = PolicyServer(
+        lambda: open_policy(policy, policy_arg, **given)[0],
+        listen,
+        keys=keys,
+        clients=clients,
+        always=always or (),
+        max_message_bytes=max_message_mib * 2**20,
+    )
+    emit(server.url)
+    log.info("serving %s at %s until Ctrl-C", policy, server.url)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        log.info("ending")
+    finally:
+        server.shutdown()
