@@ -20,6 +20,7 @@ from monitor.cli import (
     replay,
     report,
     run,
+    serve,
     sweep,
 )
 from monitor.cli.output import emit, set_verbose
@@ -71,5 +72,6 @@ app.command(name="envs")(envs.envs)
 app.command(name="policies")(policies.policies)
 app.command(name="metrics")(metrics.metrics)
 app.command(name="probe")(probe.probe)
+app.command(name="serve-policy")(serve.serve_policy)
 app.command(name="doctor")(doctor.doctor)
 app.add_typer(bench.app, name="bench")
