@@ -15,7 +15,14 @@ from torch import Tensor
 
 from monitor.errors import MonitorError
 
-__all__ = ["CheckpointError", "TensorFiles", "check_fit", "read_tensors", "tensor_files"]
+__all__ = [
+    "CheckpointError",
+    "TensorFiles",
+    "check_fit",
+    "read_tensors",
+    "stream_tensors",
+    "tensor_files",
+]
 
 
 class CheckpointError(MonitorError, ValueError):
@@ -84,8 +91,23 @@ class TensorFiles:
 
     def read(self, name: str, dtype: torch.dtype) -> Tensor:
         """One tensor; floating ones come in ``dtype``."""
-        tensor: Tensor = self._file_of[name].get_tensor(name)
-        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+        return _floating(self._file_of[name].get_tensor(name), dtype)
+
+
+def stream_tensors(folder: Path, dtype: torch.dtype) -> Iterator[tuple[str, Tensor]]:
+    """Tensors one by one, floating ones in ``dtype``; one file is open at a time.
+
+    Raises:
+        CheckpointError: as :func:`tensor_files`.
+    """
+    for path in tensor_files(folder):
+        with safe_open(path, framework="pt") as file:
+            for name in file.keys():  # noqa: SIM118  no dict
+                yield name, _floating(file.get_tensor(name), dtype)
+
+
+def _floating(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
 
 def check_fit(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:

@@ -11,31 +11,61 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from policies.checkpoint import CheckpointError, check_fit, read_tensors
+from policies.checkpoint import (
+    CheckpointError,
+    TensorFiles,
+    check_fit,
+    read_tensors,
+    stream_tensors,
+)
 from policies.openvla.config import OpenVLAConfig
-from policies.openvla.keys import to_native
+from policies.openvla.keys import absent_tensors, native_tensors, to_native
 from policies.openvla.model import OpenVLA
+from policies.openvla.quantization import Quantizer
 
 __all__ = ["CheckpointError", "check_fit", "load_model", "read_tensors", "save_model"]
 
 
-def load_model(folder: Path, dtype: torch.dtype = torch.float32) -> OpenVLA:
+def load_model(
+    folder: Path,
+    dtype: torch.dtype = torch.float32,
+    device: str | torch.device = "cpu",
+    quantization: str | None = None,
+) -> OpenVLA:
     """Build the model of ``config.json`` and fill it with the folder's weights.
+
+    Keys and shapes are checked before anything is read; then each tensor goes to its place by
+    itself, so that no second copy of the model is ever in memory.
+
+    Args:
+        folder: with model.safetensors or its shards.
+        dtype: of the weights that are not quantised.
+        device: of torch.
+        quantization: of the language model, ``4bit`` or ``8bit``.
 
     Raises:
         CheckpointError: if a key is missing, left over or of the wrong shape.
+        MissingExtraError: if the quantiser is not installed.
     """
     config = OpenVLAConfig.from_folder(folder)
-    tensors = read_tensors(folder)
     with torch.device("meta"):
         model = OpenVLA(config)
-    if config.grounded_conv is None:
-        tensors = to_native(tensors, config)
-    wanted = model.state_dict()
-    check_fit(wanted, tensors)
+    quantize = None if quantization is None else Quantizer(quantization, dtype)
+    with TensorFiles.opened(folder) as files:
+        check_fit(model.state_dict(), to_native(files.described(), config))
     model.to(dtype)
-    model.load_state_dict({key: value.to(dtype) for key, value in tensors.items()}, assign=True)
+    if quantize is not None:
+        quantize.prepare(model)
+    placed = {key: value.to(device, dtype) for key, value in absent_tensors(config).items()}
+    for name, tensor in stream_tensors(folder, dtype):
+        for key, value in native_tensors(name, tensor, config).items():
+            if quantize is not None and quantize.takes(model, key):
+                quantize.fill(model, key, value.to(device))
+            else:
+                placed[key] = value.to(device)
+    model.load_state_dict(placed, strict=False, assign=True)
     model.fill_buffers()
+    model.to(device)
     return model.eval().requires_grad_(requires_grad=False)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from policies.openvla.config import OpenVLAConfig, ViTConfig
 
-__all__ = ["to_native"]
+__all__ = ["absent_tensors", "native_tensors", "to_native"]
 
 _DINO = {
     "cls_token": "embeddings.cls_token",
@@ -42,27 +42,38 @@ _SIGLIP_BLOCK = {
 
 
 def to_native(tensors: Mapping[str, Tensor], config: OpenVLAConfig) -> dict[str, Tensor]:
-    """Rename and split the towers' tensors; every other key passes.
+    """Rename and split all tensors of a checkpoint, and add what no checkpoint holds."""
+    out: dict[str, Tensor] = {}
+    for key, value in tensors.items():
+        out.update(native_tensors(key, value, config))
+    return {**absent_tensors(config), **out}
+
+
+def native_tensors(key: str, value: Tensor, config: OpenVLAConfig) -> dict[str, Tensor]:
+    """Rename and split one tensor of the towers; every other passes.
 
     A key that is not known keeps its name, so that the strict check can name it. SigLIP's pooling
     head is dropped: OpenVLA never uses it.
     """
+    for prefix, tower in _tower_of(config).items():
+        if key.startswith(prefix):
+            renamed = _tower_key(key[len(prefix) :], value, tower)
+            return {prefix + name: tensor for name, tensor in renamed.items()}
+    return {key: value}
+
+
+def absent_tensors(config: OpenVLAConfig) -> dict[str, Tensor]:
+    """What transformers keeps and no checkpoint of OpenVLA has: tokens for masked training."""
+    return {
+        f"{prefix}embeddings.mask_token": torch.zeros(1, tower.width)
+        for prefix, tower in _tower_of(config).items()
+        if tower.family == "dino"
+    }
+
+
+def _tower_of(config: OpenVLAConfig) -> dict[str, ViTConfig]:
     parts = ("vision_backbone.featurizer.", "vision_backbone.fused_featurizer.")
-    towers = dict(zip(parts, config.towers, strict=False))
-    out: dict[str, Tensor] = {}
-    for key, value in tensors.items():
-        prefix = next((p for p in towers if key.startswith(p)), None)
-        if prefix is None:
-            out[key] = value
-            continue
-        renamed = _tower_key(key[len(prefix) :], value, towers[prefix])
-        out.update({prefix + name: tensor for name, tensor in renamed.items()})
-    for prefix, tower in towers.items():
-        if tower.family == "dino":
-            # transformers keeps a token for masked training that no checkpoint of OpenVLA has.
-            mask = f"{prefix}embeddings.mask_token"
-            out.setdefault(mask, torch.zeros(1, tower.width))
-    return out
+    return dict(zip(parts, config.towers, strict=False))
 
 
 def _tower_key(name: str, value: Tensor, tower: ViTConfig) -> dict[str, Tensor]:

@@ -41,7 +41,8 @@ class OpenVLAPolicy:
             ``unnorm_key`` may be left out; a convention of one's own; None leaves the actions in
             the units of the data set.
         device: of torch.
-        dtype: ``float32``, ``bfloat16`` or ``float16``.
+        dtype: ``float32``, ``bfloat16`` or ``float16``; None takes float32 on a CPU, else bfloat16.
+        quantization: ``4bit`` or ``8bit`` for the language model; needs bitsandbytes.
         samples: further actions to sample at each step.
         temperature: of that sampling; 0 gives the likeliest action tokens.
         seed: of that sampling; with the step of the episode it fixes what is drawn.
@@ -51,6 +52,8 @@ class OpenVLAPolicy:
     Raises:
         ConfigError: if an argument names what does not exist, or ``robot`` is given for a
             checkpoint whose gripper does not run from 0 to 1.
+        CheckpointError: if a weight is missing, left over or of the wrong shape.
+        MissingExtraError: if the quantiser is not installed.
     """
 
     def __init__(
@@ -60,13 +63,16 @@ class OpenVLAPolicy:
         unnorm_key: str | None = None,
         robot: str | ActionConvention | None = None,
         device: str = "cpu",
-        dtype: str = "float32",
+        dtype: str | None = None,
+        quantization: str | None = None,
         samples: int = 0,
         temperature: float = 1.0,
         seed: int = 0,
         center_crop: bool = False,
         name: str = "openvla",
     ) -> None:
+        if dtype is None:
+            dtype = "float32" if torch.device(device).type == "cpu" else "bfloat16"
         if dtype not in _DTYPES:
             raise ConfigError(unknown_name("dtype", dtype, _DTYPES))
         if samples < 0 or temperature < 0.0:
@@ -76,7 +82,7 @@ class OpenVLAPolicy:
         self.checkpoint = Path(checkpoint)
         self._adapter = adapter_for("openvla", robot)
         self.robot = None if self._adapter is None else self._adapter.convention.robot
-        self.model = load_model(self.checkpoint, _DTYPES[dtype]).to(device)
+        self.model = load_model(self.checkpoint, _DTYPES[dtype], device, quantization)
         self.config = self.model.config
         if unnorm_key is None and self._adapter is not None:
             published = self._adapter.convention.unnorm_key
