@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from envs.widowx.put_on import State
 from envs.widowx.scene import SHAPES, Placement
+from envs.widowx.state import State
 
 __all__ = ["expert_action"]
 

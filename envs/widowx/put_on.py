@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Any, Final
 
 import gymnasium as gym
@@ -13,69 +12,21 @@ import torch
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from envs.widowx.agent import BASE_POSE, FINGER_CLOSED_M, FINGER_OPEN_M
+from envs.base import Contact
+from envs.contact import link_parents, neighbours, read_contacts
+from envs.robot import ROBOTS
+from envs.widowx.agent import BASE_POSE
 from envs.widowx.disturbance import DISTURBANCES, Disturbance, make_disturbance
-from envs.widowx.scene import SHAPES, UNSEEN_COLOUR, Scene, make_scene
-from envs.widowx.tabletop import (
-    CAMERAS,
-    CONTROL_FREQ_HZ,
-    PLATE_HALF_HEIGHT_M,
-    PLATE_RADIUS_M,
-    Tabletop,
-)
+from envs.widowx.scene import UNSEEN_COLOUR, Scene, make_scene
+from envs.widowx.state import State, read_state
+from envs.widowx.tabletop import CAMERAS, CONTROL_FREQ_HZ, Tabletop
 
-__all__ = ["ACTION_HIGH", "HORIZON_STEPS", "State", "WidowXPutOn"]
+__all__ = ["ACTION_HIGH", "HORIZON_STEPS", "WidowXPutOn"]
 
 HORIZON_STEPS: Final = 80
 ACTION_HIGH: Final = np.array([0.05, 0.05, 0.05, 0.25, 0.25, 0.25, 1.0], dtype=np.float32)
-_TOUCH_FORCE_N: Final = 0.01
 
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class State:
-    """What is true on the table now (privileged); metres in the robot base frame.
-
-    Attributes:
-        tcp_position: shape ``(3,)``.
-        tcp_quaternion: (w, x, y, z), shape ``(4,)``.
-        gripper: opening, 0 closed to 1 open.
-        joint_positions: shape ``(8,)``, rad and metres.
-        named_position: centre of the named object, shape ``(3,)``.
-        other_position: centre of the other object, shape ``(3,)``.
-        target_position: middle of the plate's upper face, shape ``(3,)``.
-        grasped: the fingers hold the named object now.
-        other_grasped: the fingers hold the other object now.
-        placed: the named object lies on the plate and is not held.
-        other_placed: the other object does.
-    """
-
-    tcp_position: FloatArray
-    tcp_quaternion: FloatArray
-    gripper: float
-    joint_positions: FloatArray
-    named_position: FloatArray
-    other_position: FloatArray
-    target_position: FloatArray
-    grasped: bool
-    other_grasped: bool
-    placed: bool
-    other_placed: bool
-
-    def goal_distance_m(self) -> float:
-        """Distance to the goal by phase, metres (spec 5).
-
-        Before the grasp the way of the tool to the object plus that of the object to the plate;
-        with the object in hand the way of the tool to the plate; once the object lies there, what
-        the object itself still lacks.
-        """
-        to_target = float(np.linalg.norm(self.named_position - self.target_position))
-        if self.placed:
-            return to_target
-        if self.grasped:
-            return float(np.linalg.norm(self.tcp_position - self.target_position))
-        return float(np.linalg.norm(self.tcp_position - self.named_position)) + to_target
 
 
 class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
@@ -94,6 +45,9 @@ class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
         "render_modes": ["rgb_array"],
         "render_fps": 5,
     }
+    robot: Final = ROBOTS["widowx"]
+    expert: Final = "envs.widowx.expert:expert_action"
+    scene_count: Final = None
     control_dt_s: Final = 1.0 / CONTROL_FREQ_HZ
     disturbances: Final = tuple(DISTURBANCES)
 
@@ -142,40 +96,7 @@ class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
     @property
     def state(self) -> State:
         """The present state of the table (privileged)."""
-        table = self._table
-        inverse = BASE_POSE.inv()
-        tcp = inverse * table.agent.tcp.pose.sp
-        named, other = table.objects["named"], table.objects["other"]
-        target = (inverse * table.plate.pose.sp).p + np.array([0.0, 0.0, PLATE_HALF_HEIGHT_M])
-        qpos = table.agent.robot.get_qpos()[0].numpy().astype(np.float64)
-        opening = (qpos[6:8].mean() - FINGER_CLOSED_M) / (FINGER_OPEN_M - FINGER_CLOSED_M)
-        held = {
-            role: bool(table.agent.is_grasping(actor)[0]) for role, actor in table.objects.items()
-        }
-        return State(
-            tcp_position=tcp.p.astype(np.float64),
-            tcp_quaternion=tcp.q.astype(np.float64),
-            gripper=float(np.clip(opening, 0.0, 1.0)),
-            joint_positions=qpos,
-            named_position=(inverse * named.pose.sp).p.astype(np.float64),
-            other_position=(inverse * other.pose.sp).p.astype(np.float64),
-            target_position=target.astype(np.float64),
-            grasped=held["named"],
-            other_grasped=held["other"],
-            placed=self._on_plate("named") and not held["named"],
-            other_placed=self._on_plate("other") and not held["other"],
-        )
-
-    def _on_plate(self, role: str) -> bool:
-        table, scene = self._table, self.scene
-        actor = table.objects[role]
-        shape = SHAPES[(scene.named if role == "named" else scene.other).shape]
-        offset = actor.pose.sp.p - table.plate.pose.sp.p
-        height = offset[2] - PLATE_HALF_HEIGHT_M
-        inside = bool(np.hypot(offset[0], offset[1]) < PLATE_RADIUS_M)
-        force = table.scene.get_pairwise_contact_forces(actor, table.plate)
-        touching = bool(torch.linalg.norm(force) > _TOUCH_FORCE_N)
-        return inside and touching and 0.0 < height < max(shape.half_size_m) + 0.015
+        return read_state(self._table, self.scene)
 
     @property
     def scene(self) -> Scene:
@@ -298,8 +219,17 @@ class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
                 scene.other.name: self._pose_of("other"),
                 "plate": _pose7(BASE_POSE.inv() * self._table.plate.pose.sp),
             },
+            "object": scene.named.name,
+            "target": "plate",
+            "tcp_pose_world": _pose7(self._table.agent.tcp.pose.sp),
+            "contacts": self._contacts(),
         }
         return seen, info
+
+    def _contacts(self) -> tuple[Contact, ...]:
+        names = {"named": self.scene.named.name, "other": self.scene.other.name}
+        apart = neighbours(link_parents(self._table.agent.robot))
+        return read_contacts(self._table.scene, names, apart)
 
     def _pose_of(self, role: str) -> FloatArray:
         return _pose7(BASE_POSE.inv() * self._table.objects[role].pose.sp)

@@ -1,0 +1,238 @@
+"""The environment under test, and how a check talks to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.base import Info, Observation, RobotEnv
+from envs.robot import GripperCommand
+
+__all__ = [
+    "WAY_M",
+    "Expert",
+    "Frame",
+    "NotTestableError",
+    "Tolerance",
+    "Trial",
+    "ViolationError",
+    "fail",
+]
+
+FloatArray = NDArray[np.float64]
+Expert = Callable[[Any], FloatArray]
+
+WAY_M: Final = 0.05
+_SETTLE_STEPS: Final = 6
+_STILL_M: Final = 5e-4
+
+
+class ViolationError(AssertionError):
+    """The environment breaks the contract; the text says what was expected and what was found."""
+
+
+class NotTestableError(Exception):
+    """This check cannot be made here; the text says what is missing."""
+
+
+def fail(text: str) -> NoReturn:
+    """Report a violation of the contract."""
+    raise ViolationError(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """How exactly a simulator must do what it is told.
+
+    Attributes:
+        reach_m: error along a commanded way of 5 cm, for an arm that lags its target.
+        stray_m: way across the commanded one.
+        turn_rad: error of a commanded turn of 0.2 rad, and turn about other axes.
+        frame_m: change of the base pose that tool poses in world and base frame imply.
+        goal_m: difference between the goal distance and the one recomputed from poses; room for
+            a goal point that is not the origin of the goal object.
+        repeat: difference of numbers between two runs of one episode.
+    """
+
+    reach_m: float = 0.015
+    stray_m: float = 0.012
+    turn_rad: float = 0.06
+    frame_m: float = 1e-3
+    goal_m: float = 0.04
+    repeat: float = 0.0
+
+
+class Frame(NamedTuple):
+    """What the environment returned once, copied."""
+
+    obs: Observation
+    info: Info
+    reward: float = 0.0
+    terminated: bool = False
+    truncated: bool = False
+
+
+class Trial:
+    """An environment under test; it is made when it is first needed.
+
+    Args:
+        make: makes the environment.
+        expert: gives the action that brings the task nearer to its end, from the environment
+            (privileged); without one the checks that need a solved task are not made.
+        scenes: indices to look at; the first few by default.
+        tolerance: how exact the simulator must be.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], RobotEnv],
+        *,
+        expert: Expert | None = None,
+        scenes: tuple[int, ...] = (),
+        tolerance: Tolerance = Tolerance(),
+    ) -> None:
+        self.expert = expert
+        self.tolerance = tolerance
+        self._make = make
+        self._env: RobotEnv | None = None
+        self._scenes = scenes
+        self._solved: tuple[Frame, ...] | None = None
+        self._moves: dict[int, tuple[Frame, Frame]] = {}
+
+    def __enter__(self) -> Trial:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def env(self) -> RobotEnv:
+        """The environment as it was made."""
+        if self._env is None:
+            self._env = self._make()
+        return self._env
+
+    @property
+    def core(self) -> Any:
+        """The environment without wrappers; attributes are read here."""
+        return getattr(self.env, "unwrapped", self.env)
+
+    @property
+    def scenes(self) -> tuple[int, ...]:
+        """Scenes to look at."""
+        if self._scenes:
+            return self._scenes
+        count = self.core.scene_count
+        return tuple(range(4 if count is None else min(4, count)))
+
+    def close(self) -> None:
+        """Close the environment if it was made."""
+        if self._env is not None:
+            self._env.close()
+            self.forget()
+
+    def forget(self) -> None:
+        """Take the environment for gone; the next check makes another."""
+        self._env = None
+
+    def reset(self, scene: int | None = None, **options: Any) -> Frame:
+        """Begin an episode of a scene (default: the first to look at)."""
+        index = self.scenes[0] if scene is None else scene
+        return Frame(*deepcopy(self.env.reset(options={"scene": index, **options})))
+
+    def step(self, action: FloatArray) -> Frame:
+        """Move for one period."""
+        obs, reward, terminated, truncated, info = self.env.step(action.copy())
+        return Frame(
+            deepcopy(obs), deepcopy(info), float(reward), bool(terminated), bool(truncated)
+        )
+
+    def action(
+        self, move: Any = (0.0, 0.0, 0.0), turn: Any = (0.0, 0.0, 0.0), opening: int | None = None
+    ) -> FloatArray:
+        """An action: metres, radians, and +1 to open, -1 to close, None to leave the fingers.
+
+        An arm whose gripper takes an absolute opening keeps its fingers open.
+        """
+        robot = self.core.robot
+        if opening is None:
+            opening = 1 if robot.gripper is GripperCommand.ABSOLUTE else 0
+        return np.array([*move, *turn, opening * robot.open_sign], dtype=np.float64)
+
+    def settle(self, frame: Frame) -> Frame:
+        """Stand still until the arm has caught up with its target."""
+        for _ in range(_SETTLE_STEPS):
+            before = frame.obs["tcp_position"]
+            frame = self.step(self.action())
+            if np.linalg.norm(frame.obs["tcp_position"] - before) < _STILL_M:
+                break
+        return frame
+
+    def moved(self, axis: int) -> tuple[Frame, Frame]:
+        """Before and after going 5 cm along a base axis in five steps; gone once for all checks."""
+        if axis not in self._moves:
+            start = end = self.settle(self.reset())
+            way = np.zeros(3)
+            way[axis] = WAY_M / 5
+            for _ in range(5):
+                end = self.step(self.action(way))
+            self._moves[axis] = start, self.settle(end)
+        return self._moves[axis]
+
+    def solved(self) -> tuple[Frame, ...]:
+        """An episode of the expert up to three steps after success, then undone; run once.
+
+        Raises:
+            NotTestableError: if there is no expert, or it does not solve the scene.
+        """
+        if self.expert is None:
+            text = "needs a solved episode: give expert="
+            raise NotTestableError(text)
+        if self._solved is None:
+            frames = self._solve(self.expert)
+            self._solved = (*frames, *self._undo(frames))
+        if not any(frame.info["success"] for frame in self._solved):
+            text = f"the expert does not solve scene {self.scenes[0]} within the horizon"
+            raise NotTestableError(text)
+        return self._solved
+
+    def _solve(self, expert: Expert) -> list[Frame]:
+        frames, since = [self.reset()], 0
+        for _ in range(self.core.horizon_steps - 1):
+            frames.append(self.step(np.asarray(expert(self.env), dtype=np.float64)))
+            now = frames[-1].info
+            held = bool(now["grasped"]) and now["target"] is not None
+            since = since + 1 if now["success"] and not held else 0
+            if since > 3:
+                break
+        return frames
+
+    def _undo(self, frames: list[Frame]) -> list[Frame]:
+        """Take the object off its goal again, or let it go where the goal is to hold it."""
+        if frames[-1].info["target"] is None:
+            return [self.step(self.action(opening=1)) for _ in range(8)]
+        held = [frame for frame in frames if frame.info["grasped"]]
+        if not held:
+            return []
+        there, undone, now = held[-1].obs["tcp_position"], [], frames[-1]
+        for _ in range(15):
+            way = there - now.obs["tcp_position"]
+            length = float(np.linalg.norm(way))
+            if length < 0.007:
+                break
+            now = self.step(self.action(way * min(1.0, 0.02 / length), opening=1))
+            undone.append(now)
+        undone += [self.step(self.action(opening=-1)) for _ in range(4)]
+        undone += [self.step(self.action((0.0, 0.0, 0.02), opening=-1)) for _ in range(5)]
+        return [*undone, self.step(self.action(opening=-1))]
