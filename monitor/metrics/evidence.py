@@ -14,7 +14,8 @@ from monitor.metrics.arrays import holes, text, to_array, to_row, to_scalar
 from monitor.metrics.extra import read_extra
 from monitor.metrics.plugins import MetricPlugin, measure
 from monitor.metrics.samples import chunk_inconsistency, execution_variability, normalise
-from monitor.metrics.tokens import NAMES, TokenView, peaks, token_metrics
+from monitor.metrics.sums import Scratch, on_a_device, sums_of
+from monitor.metrics.tokens import LARGEST, NAMES, TOP
 from monitor.records import Evidence, Fault, FloatArray, Numbers, Step
 
 FARTHEST_M: Final = 1e4
@@ -39,6 +40,7 @@ class Extractor:
         self._high = high
         self._dim = len(low)
         self._plugins = plugins
+        self._scratch = Scratch()
         self.reset()
 
     def reset(self) -> None:
@@ -78,7 +80,7 @@ class Extractor:
             latency = _number("LATENCY_VALUE", "latency_s", step.latency_s, index, problems)
         logits_id = image_id = image_std = None
         if step.token_logits is not None:
-            logits_id = _read_logits(step, index, signals, tokens, problems)
+            logits_id = _read_logits(step, index, self._scratch, signals, tokens, problems)
         if step.image is not None:
             image_id, image_std = _read_image(step.image, index, problems)
         if step.samples is not None:
@@ -198,52 +200,63 @@ def _truth(value: Any) -> bool | None:
 def _read_logits(
     step: Step,
     index: int,
+    scratch: Scratch,
     signals: dict[str, float | None],
     tokens: dict[str, Numbers],
     problems: list[Fault],
 ) -> int | None:
-    logits = to_array(step.token_logits)
-    if logits is None or logits.ndim != 2 or logits.shape[0] < 1 or logits.shape[1] < 2:
-        shape = None if logits is None else list(logits.shape)
-        problems.append(_fault("LOGITS_SHAPE", index, "token_logits", shape, expected="(N, V)"))
+    logits = step.token_logits
+    if not on_a_device(logits):
+        logits = to_array(logits)
+    shape = () if logits is None else tuple(logits.shape)
+    if len(shape) != 2 or shape[0] < 1 or shape[1] < 2:
+        seen = None if logits is None else list(shape)
+        problems.append(_fault("LOGITS_SHAPE", index, "token_logits", seen, expected="(N, V)"))
         return None
     if logits.dtype == np.uint8:
         logits = logits.astype(np.float64)
-    peak = peaks(logits)
-    bad = holes(peak.value.tolist())
+    count, v = shape
+    span, misfit = None, False
+    if step.action_token_range is not None:
+        low, high = _span(step.action_token_range)
+        misfit = not 0 <= low < high - 1 < v
+        span = None if misfit else (low, high)
+    ids = None if step.token_ids is None else _columns(step.token_ids, count, v)
+    sums = sums_of(logits, ids, span, scratch)
+    table = sums.table
+    bad = holes(table[LARGEST, :count].tolist())
     if bad:
         problems.append(
             _fault("NONFINITE_LOGITS", index, "token_logits", "NaN, +inf or only -inf", tokens=bad)
         )
         return None
-    view = token_metrics(logits, peak)
-    _store(view.values, FULL, signals, tokens)
-    outside: list[int] = []
-    if step.action_token_range is None:
+    view = sums.view()
+    rows, log_z = view.values.tolist(), view.log_z.tolist()
+    _store(rows, 0, count, FULL, signals, tokens)
+    if misfit:
+        given = str(step.action_token_range)[:80]
+        problems.append(_fault("LOGITS_SHAPE", index, "action_token_range", given))
+    elif span is None:
         for (mean, largest), (bins_mean, bins_largest) in zip(FULL, BINS, strict=True):
             signals[bins_mean], signals[bins_largest] = signals[mean], signals[largest]
         signals["action_mass"] = 1.0
     else:
-        low, high = _span(step.action_token_range)
-        if not 0 <= low < high - 1 < logits.shape[1]:
-            given = str(step.action_token_range)[:80]
-            problems.append(_fault("LOGITS_SHAPE", index, "action_token_range", given))
+        if holes(log_z[count:]):
+            signals["action_mass"] = 0.0
         else:
-            bins = logits[:, low:high]
-            inner = peaks(bins)
-            if not np.isfinite(inner.value).all():
-                signals["action_mass"] = 0.0
-            else:
-                part = token_metrics(bins, inner)
-                _store(part.values, BINS, signals, tokens)
-                mass = np.exp(part.log_z - view.log_z).tolist()
-                tokens["action_mass"] = tuple([min(m, 1.0) for m in mass])
-                signals["action_mass"] = min(tokens["action_mass"])
-            outside = [i for i, c in enumerate(peak.top.tolist()) if not low <= c < high]
-    if outside:
-        signals["tokens_outside"] = float(len(outside))
-    if step.token_ids is not None:
-        signals["alpha"] = _alpha(step.token_ids, logits, view, index, problems)
+            _store(rows, count, 2 * count, BINS, signals, tokens)
+            pairs = zip(log_z[count:], log_z, strict=False)
+            tokens["action_mass"] = tuple([min(exp(part - all_), 1.0) for part, all_ in pairs])
+            signals["action_mass"] = min(tokens["action_mass"])
+        outside = sum([not span[0] <= top < span[1] for top in table[TOP, :count].tolist()])
+        if outside:
+            signals["tokens_outside"] = float(outside)
+    if sums.chosen is not None:
+        total = sum(sums.chosen.tolist()) - sum(log_z[:count])
+        signals["alpha"] = min(exp(total / count), 1.0)
+    elif step.token_ids is not None:
+        ids_given = str(step.token_ids)[:80]
+        problems.append(_fault("TOKEN_IDS", index, "token_ids", ids_given, expected=[count, v]))
     return crc32(view.log_z.data, crc32(view.values.data))
 
 
@@ -255,30 +268,28 @@ def _span(given: Any) -> tuple[int, int]:
         return -1, -1
 
 
+def _columns(given: Any, count: int, v: int) -> NDArray[np.int64] | None:
+    """Return the chosen ids, None where they are no columns of ``(count, v)`` logits."""
+    row = to_row(given, count)
+    if row is None or not all([0.0 <= x < v and x.is_integer() for x in row]):
+        return None
+    return np.array(row, dtype=np.int64)
+
+
 def _store(
-    values: NDArray[np.float64],
+    rows: list[list[float]],
+    begin: int,
+    end: int,
     keys: tuple[tuple[str, str], ...],
     signals: dict[str, float | None],
     tokens: dict[str, Numbers],
 ) -> None:
-    for (mean, largest), row in zip(keys, values.tolist(), strict=True):
+    """Keep the values of some tokens, their mean and the largest of them, by metric."""
+    for (mean, largest), whole in zip(keys, rows, strict=True):
+        row = whole[begin:end]
         signals[mean] = sum(row) / len(row)
         signals[largest] = max(row)
         tokens[mean] = tuple(row)
-
-
-def _alpha(
-    ids: Any, logits: NDArray[Any], view: TokenView, index: int, problems: list[Fault]
-) -> float | None:
-    """Geometric mean of the chosen tokens' probabilities."""
-    n, v = logits.shape
-    row = to_row(ids, n)
-    if row is None or not all([0.0 <= x < v and x.is_integer() for x in row]):
-        problems.append(_fault("TOKEN_IDS", index, "token_ids", str(ids)[:80], expected=[n, v]))
-        return None
-    log_z = view.log_z.tolist()
-    mean = sum([logits.item(i, int(c)) - log_z[i] for i, c in enumerate(row)]) / n
-    return min(exp(mean), 1.0)
 
 
 def _read_image(image: Any, index: int, problems: list[Fault]) -> tuple[int | None, float | None]:

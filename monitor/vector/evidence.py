@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from monitor.metrics.arrays import to_array
 from monitor.metrics.evidence import BINS, FARTHEST_M, FULL, UNIT_TOLERANCE
+from monitor.metrics.sums import Scratch, on_a_device, sums_of
+from monitor.metrics.tokens import LARGEST, TOP
 from monitor.records import FloatArray, Step
 from monitor.vector.history import Mask
-from monitor.vector.sums import sums_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,7 +33,7 @@ class Batch:
     faults: dict[str, Mask] = field(default_factory=dict)
 
 
-def read(step: Step, n: int, dim: int) -> Batch:
+def read(step: Step, n: int, dim: int, scratch: Scratch) -> Batch:
     """Return the arrays of ``step``, whose fields have a leading axis of ``n`` environments."""
     faults: dict[str, Mask] = {}
     values: dict[str, FloatArray] = {}
@@ -58,7 +59,7 @@ def read(step: Step, n: int, dim: int) -> Batch:
     alpha = np.full(n, np.nan)
     printed = None
     if step.token_logits is not None:
-        printed = read_logits(step, n, values, alpha, faults)
+        printed = read_logits(step, n, values, alpha, faults, scratch)
     return Batch(
         action=action, place=place, turn=turn, goal=goal, gripper=gripper, latency=latency,
         success=success, alpha=alpha, print_of_logits=printed, values=values, faults=faults,
@@ -92,8 +93,9 @@ def rows(
 
 
 def read_logits(
-    step: Step, n: int, values: dict[str, FloatArray], alpha: FloatArray, faults: dict[str, Mask]
-) -> FloatArray | None:
+    step: Step, n: int, values: dict[str, FloatArray], alpha: FloatArray,
+    faults: dict[str, Mask], scratch: Scratch,
+) -> FloatArray | None:  # fmt: skip
     """Write the token metrics into ``values`` and ``alpha``; return what tells logits apart."""
     logits = step.token_logits
     if not on_a_device(logits):
@@ -116,21 +118,26 @@ def read_logits(
         with np.errstate(invalid="ignore"):
             columns = (ids >= 0) & (ids < v) & (ids == np.floor(ids))
         valid = np.asarray(columns.all(axis=1), dtype=np.bool_)
-    index = None if ids is None else np.where(valid[:, None], ids, 0).astype(np.int64)
-    sums = sums_of(logits, index, span)
-    bad: Mask = np.asarray(~np.isfinite(sums.largest).all(axis=1))
+    index = None if ids is None else np.where(valid[:, None], ids, 0).astype(np.int64).reshape(-1)
+    sums = sums_of(logits.reshape(n * tokens, v), index, span, scratch)
     view = sums.view()
-    stats, log_z = view.values, view.log_z
+    # The first half is of all classes, the second, where there is one, of the bins alone.
+    table = sums.table.reshape(len(sums.table), -1, n, tokens)
+    whole = view.values.reshape(len(view.values), -1, n, tokens)
+    largest, top = table[LARGEST], table[TOP, 0]
+    bad: Mask = np.asarray(~np.isfinite(largest[0]).all(axis=1))
+    log_zs = view.log_z.reshape(-1, n, tokens)
+    stats, log_z = whole[:, 0], log_zs[0]
     stats[:, bad] = np.nan
     log_z[bad] = np.nan
     _pool(stats, FULL, values)
     mass, outside = np.full((2, n), np.nan)
-    if span is not None and sums.bins is not None:
-        few, top = sums.bins_view(), sums.table[5]
-        hollow = ~np.isfinite(sums.bins[4]).all(axis=1)
-        few.values[:, hollow | bad] = np.nan
-        _pool(few.values, BINS, values)
-        share = np.minimum(np.exp(few.log_z - log_z), 1.0)
+    if span is not None:
+        hollow = ~np.isfinite(largest[1]).all(axis=1)
+        few = whole[:, 1]
+        few[:, hollow | bad] = np.nan
+        _pool(few, BINS, values)
+        share = np.minimum(np.exp(log_zs[1] - log_z), 1.0)
         mass = np.where(hollow, 0.0, share.min(axis=1))
         off = ((top < span[0]) | (top >= span[1])).sum(axis=1)
         outside = np.where(off > 0, off, np.nan)
@@ -145,17 +152,12 @@ def read_logits(
     if sums.chosen is not None:
         note(faults, "TOKEN_IDS", ~valid & ~bad)
         good = valid & ~bad
-        alpha[good] = np.minimum(np.exp((sums.chosen - log_z)[good].sum(axis=1) / tokens), 1.0)
+        chosen = sums.chosen.reshape(n, tokens)
+        alpha[good] = np.minimum(np.exp((chosen - log_z)[good].sum(axis=1) / tokens), 1.0)
     values["alpha"] = alpha
     note(faults, "NONFINITE_LOGITS", bad)
     prints: NDArray[np.float64] = np.concatenate([*stats, log_z], axis=1)
     return prints
-
-
-def on_a_device(logits: Any) -> bool:
-    """Tell whether ``logits`` is a torch tensor off the CPU, which is then worked on there."""
-    place = getattr(getattr(logits, "device", None), "type", "cpu")
-    return hasattr(logits, "detach") and place != "cpu"
 
 
 def _pool(

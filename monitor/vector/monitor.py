@@ -13,6 +13,7 @@ from monitor.calibration import Calibration
 from monitor.config import MonitorConfig
 from monitor.errors import ConfigError, DimensionError
 from monitor.faults import Setting, responses
+from monitor.metrics.sums import Scratch
 from monitor.pipeline import MUTED, Monitor, kalman_model
 from monitor.records import Evidence, FloatArray, Mode, Step
 from monitor.recovery import Retreat
@@ -113,6 +114,7 @@ class VectorMonitor:
         high = self._high = np.array(action_high, dtype=np.float64)
         n, metrics, recovery = num_envs, config.metrics, config.recovery
         self._neutral = np.clip(np.zeros(len(low)), low, high)
+        self._scratch = Scratch()
         self._samples = VectorSamples(low, high, n)
         self._motion = VectorMotion(low, high, n, metrics)
         self._progress = VectorProgress(metrics, recovery.gripper_index, n, len(low))
@@ -158,7 +160,7 @@ class VectorMonitor:
 
     def _decide(self, step: Step) -> VectorDecision:
         n = self.num_envs
-        batch = read(step, n, len(self._low))
+        batch = read(step, n, len(self._low), self._scratch)
         values = batch.values
         self._samples.update(step.samples, step.chunk, values, batch.faults)
         pictures = read_pictures(step.image, n, batch.faults)

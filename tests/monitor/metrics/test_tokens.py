@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
+import torch
 from scipy import special, stats
 
-from monitor.metrics.tokens import peaks, token_metrics
+from monitor.metrics import sums
+from monitor.metrics.sums import Scratch, reduce_rows
+from monitor.metrics.tokens import LARGEST, NAMES, TOP, TokenView, token_view
 
 
 def reference(logits: np.ndarray) -> np.ndarray:
@@ -12,52 +18,127 @@ def reference(logits: np.ndarray) -> np.ndarray:
     v = p.shape[1]
     ordered = np.sort(p, axis=1)
     p1, p2 = ordered[:, -1], ordered[:, -2]
-    return np.stack(
-        [
-            1.0 - (p1 - 1.0 / v) / (1.0 - 1.0 / v),
-            1.0 - (p1 - p2),
-            (1.0 - (p**2).sum(axis=1)) / (1.0 - 1.0 / v),
-            stats.entropy(p, axis=1) / np.log(v),
-        ]
-    )
+    by_name = {
+        "TB-TP": 1.0 - (p1 - 1.0 / v) / (1.0 - 1.0 / v),
+        "TB-PCS": 1.0 - (p1 - p2),
+        "TB-D": (1.0 - (p**2).sum(axis=1)) / (1.0 - 1.0 / v),
+        "TB-E": stats.entropy(p, axis=1) / np.log(v),
+    }
+    return np.stack([by_name[name] for name in NAMES])
+
+
+@pytest.fixture(params=["torch", "numpy alone"], autouse=True)
+def _library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways through a large vocabulary."""
+    if request.param == "numpy alone":
+        monkeypatch.setattr(sums, "_loaded_torch", lambda: None)
+
+
+def view(logits: np.ndarray) -> TokenView:
+    return token_view(reduce_rows(logits, Scratch()), (logits.shape[1],))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(1, 2), (7, 256), (56, 300), (7, 32064)])
+@pytest.mark.parametrize("shape", [(1, 2), (7, 256), (56, 300), (3, 4096), (11, 32064)])
 @pytest.mark.parametrize("scale", [0.0, 0.1, 3.0, 30.0, 1e4])
 def test_values_equal_scipy(dtype: type, shape: tuple[int, int], scale: float) -> None:
     rng = np.random.default_rng(shape[1])
     logits: np.ndarray = (rng.normal(size=shape) * scale).astype(dtype)
-    view = token_metrics(logits, peaks(logits))
-    np.testing.assert_allclose(view.values, reference(logits), atol=2e-6)
+    seen = view(logits)
+    np.testing.assert_allclose(seen.values, reference(logits), atol=2e-6)
     expected = special.logsumexp(logits.astype(np.float64), axis=1)
-    np.testing.assert_allclose(view.log_z, expected, rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(seen.log_z, expected, rtol=1e-6, atol=1e-5)
 
 
-def test_a_masked_class_counts_for_nothing() -> None:
-    logits = np.array([[1.0, 2.0, -np.inf]])
-    view = token_metrics(logits, peaks(logits))
-    assert view.values[3, 0] * np.log(3) == pytest.approx(0.582203, abs=1e-6)
+@pytest.mark.parametrize("offset", [-3e4, -40.0, 40.0, 3e4])
+@pytest.mark.parametrize("v", [64, 8192])
+def test_an_offset_common_to_all_classes_changes_nothing(offset: float, v: int) -> None:
+    logits = (3.0 * np.random.default_rng(0).normal(size=(7, v))).astype(np.float32)
+    moved = (logits + np.float32(offset)).astype(np.float32)
+    np.testing.assert_allclose(view(moved).values, reference(moved), atol=2e-6)
 
 
-def test_one_class_left_is_certain() -> None:
-    logits = np.array([[-np.inf, 5.0, -np.inf]], dtype=np.float32)
-    np.testing.assert_allclose(token_metrics(logits, peaks(logits)).values, 0.0, atol=1e-7)
+@pytest.mark.parametrize("v", [3, 5000])
+def test_a_masked_class_counts_for_nothing(v: int) -> None:
+    logits = np.full((1, v), -np.inf)
+    logits[0, :2] = 1.0, 2.0
+    assert view(logits).values[0, 0] * np.log(v) == pytest.approx(0.582203, abs=1e-6)
 
 
-def test_values_stay_in_the_unit_interval_and_inputs_untouched() -> None:
-    logits = np.random.default_rng(0).normal(size=(200, 17)).astype(np.float32) * 40
+@pytest.mark.parametrize("v", [3, 5000])
+def test_one_class_left_is_certain(v: int) -> None:
+    logits = np.full((1, v), -np.inf, dtype=np.float32)
+    logits[0, 1] = 5.0
+    np.testing.assert_allclose(view(logits).values, 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("v", [4, 5000])
+def test_the_largest_numbers_of_a_type_are_still_numbers(dtype: type, v: int) -> None:
+    most = np.finfo(dtype).max
+    logits: np.ndarray = np.full((2, v), -most, dtype=dtype)
+    logits[0, 1] = logits[1, 1] = logits[1, 2] = most
+    expected = reference(np.where(logits > 0, 0.0, -1e6))
+    np.testing.assert_allclose(view(logits).values, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(200, 17), (3, 9000)])
+def test_values_stay_in_the_unit_interval_and_inputs_untouched(shape: tuple[int, int]) -> None:
+    logits = np.random.default_rng(0).normal(size=shape).astype(np.float32) * 40
     before = logits.copy()
-    values = token_metrics(logits, peaks(logits)).values
+    values = view(logits).values
     assert values.min() >= 0.0
     assert values.max() <= 1.0
     np.testing.assert_array_equal(logits, before)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_the_peak_of_a_row_is_not_finite_exactly_where_the_row_is_unusable(bad: float) -> None:
-    logits = np.zeros((3, 5))
-    logits[1, 2] = bad
-    assert np.isfinite(peaks(logits).value).tolist() == [True, False, True]
-    logits[1] = -np.inf
-    assert np.isfinite(peaks(logits).value).tolist() == [True, False, True]
+@pytest.mark.parametrize("shape", [(9, 16), (40, 8192)])
+def test_layout_and_access_do_not_matter(shape: tuple[int, int]) -> None:
+    logits = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    plain, scratch = reduce_rows(logits, Scratch()), Scratch()
+    frozen = logits.copy()
+    frozen.setflags(write=False)
+    wide = np.repeat(logits, 2, axis=1)[:, ::2]
+    for other in (frozen, wide, np.asfortranarray(logits), logits[::-1][::-1]):
+        np.testing.assert_array_equal(reduce_rows(other, scratch), plain)
+    alone = np.concatenate([reduce_rows(row[None], scratch) for row in logits], axis=1)
+    np.testing.assert_array_equal(alone, plain)
+
+
+@pytest.mark.parametrize("v", [5, 5000])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_largest_is_not_finite_exactly_where_a_row_is_unusable(bad: float, v: int) -> None:
+    logits = np.random.default_rng(2).normal(size=(3, v))
+    clean = reduce_rows(logits, Scratch())
+    logits[1, slice(None) if bad < 0 else 2] = bad
+    table = reduce_rows(logits, Scratch())
+    assert np.isfinite(table[LARGEST]).tolist() == [True, False, True]
+    assert np.isfinite(np.delete(table, LARGEST, axis=0)).all()
+    np.testing.assert_array_equal(table[:, [0, 2]], clean[:, [0, 2]])
+    assert table[TOP, 0] == logits[0].argmax()
+
+
+def test_a_scratch_does_not_grow_nor_travel() -> None:
+    scratch = Scratch()
+    for v in range(2, 60):
+        reduce_rows(np.zeros((1, v)), scratch)
+    assert len(scratch._kept) <= 8
+    assert len(pickle.dumps(scratch)) < 100
+    copied = copy.deepcopy(scratch)
+    assert not copied._kept
+    np.testing.assert_array_equal(reduce_rows(np.eye(3), copied), reduce_rows(np.eye(3), scratch))
+
+
+@pytest.mark.parametrize("v", [64, 5000])
+def test_a_device_gives_the_same_sums(v: int) -> None:
+    rng = np.random.default_rng(3)
+    logits = (4.0 * rng.normal(size=(7, v))).astype(np.float32)
+    logits[2, 5] = -np.inf
+    ids, span = rng.integers(0, v, 7), (8, 40)
+    here = sums.sums_of(logits, ids, span, Scratch())
+    there = sums.sums_of(torch.from_numpy(logits), ids, span, Scratch())
+    assert here.sizes == there.sizes == (v, 32)
+    np.testing.assert_allclose(there.table, here.table, rtol=2e-5, atol=1e-5)
+    assert here.chosen is not None
+    assert there.chosen is not None
+    np.testing.assert_array_equal(there.chosen, here.chosen)

@@ -1,0 +1,330 @@
+"""Sums over logits: the only passes over a vocabulary, taken where the logits are.
+
+A row is one token. Numpy logits of a small vocabulary go through one buffer that stays in the
+cache; a large one goes through torch's exponential where torch is loaded, as it is the quicker;
+logits on another device are summed up there, and one transfer brings the sums.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from math import gcd, isnan
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.metrics.tokens import (
+    LARGEST,
+    SECOND,
+    SQUARES,
+    TOP,
+    WEIGHTED,
+    TokenView,
+    Z,
+    token_view,
+)
+from monitor.records import FloatArray
+
+LARGE: Final = 4096
+"""Classes from which on every pass counts, and no longer every call."""
+BLOCK: Final = 1 << 15
+"""Logits that are worked on at once: with what is made of them they stay in the cache."""
+TORCH_BLOCK: Final = 1 << 18
+"""The same for torch, whose calls cost more."""
+LEAST: Final = -700.0
+"""Stands for the logarithm of 0: e^-700 is 0 in float32 and as good as 0 in float64."""
+MILD: Final = 32.0
+"""Logits beyond this are shifted before the exponential: float32 would cancel badly without."""
+PARTS: Final = 16
+"""Pieces of a long row that float32 sums up by itself; their sum is in double precision."""
+WILD: Final = 1e30
+"""Squared logits beyond this may overflow when they are subtracted."""
+
+
+class _Stack(NamedTuple):
+    """Buffers for R rows of V: log e, e and ones one behind the other, and views of them."""
+
+    whole: NDArray[Any]
+    log_e: NDArray[Any]
+    e: NDArray[Any]
+    column: NDArray[Any]
+    sums: NDArray[Any]
+    begins: NDArray[np.intp]
+    e_begins: NDArray[np.intp]
+
+
+class _Lines(NamedTuple):
+    """Buffers for R long rows of V; ``tensor`` is torch's view of ``e``."""
+
+    e: NDArray[Any]
+    tensor: Any
+    shifted: NDArray[Any]
+    ones: NDArray[Any]
+    begins: NDArray[np.intp]
+
+
+@final
+class Scratch:
+    """Buffers that are made once per shape and used at every step.
+
+    Not shared between threads; a copy or pickle begins empty, so that neither grows by them.
+    """
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Any, ...], Any] = {}
+
+    def __reduce__(self) -> tuple[type[Scratch], tuple[()]]:
+        return Scratch, ()
+
+    def stack(self, logits: NDArray[Any]) -> _Stack:
+        """Return buffers for such logits of a small vocabulary."""
+        (rows, v), dtype = logits.shape, logits.dtype
+        key = (rows, v, dtype)
+        found: _Stack | None = self._kept.get(key)
+        if found is None:
+            whole = np.ones((rows, 3, v), dtype)
+            begins = np.arange(rows) * v
+            found = _Stack(
+                whole, whole[:, 0], whole[:, 1], whole[:, 1, :, None],
+                np.empty((rows, 3, 1), dtype), begins, 3 * begins + v,
+            )  # fmt: skip
+            self._keep(key, found)
+        return found
+
+    def lines(self, logits: NDArray[Any], torch: Any) -> _Lines:
+        """Return buffers for such logits of a large vocabulary."""
+        (rows, v), dtype = logits.shape, logits.dtype
+        key = (rows, v, dtype, torch is None)
+        found: _Lines | None = self._kept.get(key)
+        if found is None:
+            e, shifted = np.empty((2, rows, v), dtype)
+            tensor = None if torch is None else torch.from_numpy(e)
+            found = _Lines(e, tensor, shifted, np.ones((1, v), dtype), np.arange(rows) * v)
+            self._keep(key, found)
+        return found
+
+    def _keep(self, key: tuple[Any, ...], made: Any) -> None:
+        if len(self._kept) >= 8:  # shapes that change all the time must not pile up
+            self._kept.clear()
+        self._kept[key] = made
+
+
+def reduce_rows(logits: NDArray[Any], scratch: Scratch) -> FloatArray:
+    """Return the table of sums of numpy logits.
+
+    A row that holds NaN or +inf, or only -inf, has a ``LARGEST`` that is not finite; its other
+    sums mean nothing then, but are finite. -inf is a masked class: e = 0 and 0 log 0 = 0.
+
+    Args:
+        logits: ``(R, V)`` float32 or float64, V >= 2; not written to.
+        scratch: of the caller.
+
+    Returns:
+        ``(6, R)``, rows as named in :mod:`monitor.metrics.tokens`.
+
+    >>> reduce_rows(np.zeros((1, 4)), Scratch()).T.tolist()
+    [[0.0, 4.0, 4.0, 1.0, 0.0, 0.0]]
+    """
+    count, v = logits.shape
+    table = np.empty((6, count))
+    torch = _loaded_torch() if v >= LARGE else None
+    size = max(1, (BLOCK if torch is None else TORCH_BLOCK) // v)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for begin in range(0, count, size):
+            block, out = logits[begin : begin + size], table[:, begin : begin + size]
+            if not block.flags.c_contiguous:
+                block = np.ascontiguousarray(block)
+            if v < LARGE:
+                _stacked(block, out, scratch)
+            else:
+                _long(block, out, scratch, torch)
+    return table
+
+
+def _loaded_torch() -> Any:
+    """Return torch where somebody has imported it: its exponential is quicker than numpy's."""
+    return sys.modules.get("torch")
+
+
+def _stacked(logits: NDArray[Any], out: FloatArray, scratch: Scratch) -> None:
+    """Write the sums of a few rows by numpy alone."""
+    whole, log_e, e, column, sums, begins, e_begins = scratch.stack(logits)
+    top = logits.argmax(axis=1)  # NaN and +inf win
+    largest = logits.take(top + begins)
+    if not largest.dot(largest) < WILD:
+        _tamed(logits, largest, out, scratch)
+        return
+    np.subtract(logits, largest[:, None], out=log_e)
+    np.maximum(log_e, LEAST, out=log_e)
+    np.exp(log_e, out=e)
+    # One product per row, not one for all: a row must not depend on how many are with it.
+    np.matmul(whole, column, out=sums)
+    out[: Z + 1] = sums[:, :, 0].T
+    whole.put(top + e_begins, 0.0)
+    out[SECOND] = np.maximum.reduce(e, axis=1)
+    out[LARGEST] = largest
+    out[TOP] = top
+
+
+def _long(logits: NDArray[Any], out: FloatArray, scratch: Scratch, torch: Any) -> None:
+    """Write the sums of a few long rows in as few passes as possible."""
+    buffers = scratch.lines(logits, torch)
+    e = buffers.e
+    top = logits.argmax(axis=1)
+    at = top + buffers.begins
+    largest = logits.take(at)
+    if not largest.dot(largest) < WILD:
+        _tamed(logits, largest, out, scratch)
+        return
+    log_e = None
+    if max(map(abs, largest.tolist())) < MILD:
+        # No overflow and little cancellation: a pass for subtracting the largest is saved.
+        log_e, base = logits, largest.astype(np.float64)
+        highest, weighted = _weighted(log_e, at, buffers, torch)
+    if log_e is None or isnan(weighted.sum()):  # 0 * -inf of a masked class
+        log_e, base = buffers.shifted, np.zeros(len(largest))
+        np.subtract(logits, largest[:, None], out=log_e)
+        np.maximum(log_e, LEAST, out=log_e)
+        highest, weighted = _weighted(log_e, at, buffers, torch)
+    # The likeliest class is added in double precision: it may be most of the sum.
+    scale = 1.0 / highest
+    rest = _dots(e, buffers.ones) * scale
+    out[WEIGHTED] = weighted * scale - base * rest
+    out[SQUARES] = _dots(e, e) * scale * scale + 1.0
+    out[Z] = rest + 1.0
+    out[SECOND] = e.take(e.argmax(axis=1) + buffers.begins) * scale
+    out[LARGEST] = largest
+    out[TOP] = top
+
+
+def _weighted(
+    log_e: NDArray[Any], at: NDArray[np.intp], buffers: _Lines, torch: Any
+) -> tuple[FloatArray, FloatArray]:
+    """Write e^log_e into ``buffers.e``, but 0 for the likeliest class of each row.
+
+    Returns:
+        That class's own e, and sum e log e of the others, ``(R,)`` each.
+    """
+    e = buffers.e
+    if torch is None:
+        np.exp(log_e, out=e)
+    else:
+        if not log_e.flags.writeable:  # torch warns of such
+            np.copyto(buffers.shifted, log_e)
+            log_e = buffers.shifted
+        torch.exp(torch.from_numpy(log_e), out=buffers.tensor)
+    highest = e.take(at).astype(np.float64)
+    e.put(at, 0.0)
+    return highest, _dots(e, log_e)
+
+
+def _dots(a: NDArray[Any], b: NDArray[Any]) -> FloatArray:
+    """Return the product of each row of ``(R, V)`` a with that of b, or with the one row of b."""
+    rows, v = a.shape
+    parts = gcd(v, PARTS)
+    each = (-1, parts, v // parts)
+    product = a.reshape(*each)[:, :, None, :] @ b.reshape(*each)[:, :, :, None]
+    sums: FloatArray = np.add.reduce(product.reshape(rows, parts), axis=1, dtype=np.float64)
+    return sums
+
+
+def _tamed(logits: NDArray[Any], largest: NDArray[Any], out: FloatArray, scratch: Scratch) -> None:
+    """Write the sums of rows of which some cannot be used, or not be subtracted from."""
+    finite = np.isfinite(largest)
+    tame = finite & (largest * largest < WILD / len(largest))
+    calm = logits.copy()
+    calm[~tame] = 0.0
+    out[:] = reduce_rows(calm, scratch)
+    wild = finite & ~tame
+    if wild.any():
+        wide = logits[wild].astype(np.float64)
+        wide -= wide.max(axis=1, keepdims=True)
+        out[:, wild] = reduce_rows(np.maximum(wide, LEAST), scratch)
+    out[LARGEST] = largest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sums:
+    """What the metrics need of the logits of R tokens.
+
+    Attributes:
+        table: ``(6, R)``, or ``(6, 2 R)`` where the second half is of the action bins alone.
+        chosen: ``(R,)`` logits of the chosen tokens; None without ids.
+        sizes: V, and how many bins where they are apart.
+    """
+
+    table: FloatArray
+    chosen: FloatArray | None
+    sizes: tuple[int, ...]
+
+    def view(self) -> TokenView:
+        """Return the metrics of all columns of the table."""
+        return token_view(self.table, self.sizes)
+
+
+def sums_of(
+    logits: Any, ids: NDArray[np.int64] | None, span: tuple[int, int] | None, scratch: Scratch
+) -> Sums:
+    """Return the sums of ``(R, V)`` logits.
+
+    Args:
+        logits: numpy, float32 or float64, or a torch tensor, which stays on its device.
+        ids: ``(R,)`` valid columns.
+        span: half-open range of the action bins within V.
+        scratch: of the caller.
+    """
+    count, v = logits.shape
+    sizes = (v,) if span is None else (v, span[1] - span[0])
+    if not isinstance(logits, np.ndarray):
+        table, chosen = _device_table(logits, ids, span)
+        return Sums(table=table, chosen=chosen, sizes=sizes)
+    table = reduce_rows(logits, scratch)
+    if span is not None:
+        bins = reduce_rows(np.ascontiguousarray(logits[:, slice(*span)]), scratch)
+        table = np.concatenate((table, bins), axis=1)
+    chosen = None if ids is None else logits[np.arange(count), ids].astype(np.float64)
+    return Sums(table=table, chosen=chosen, sizes=sizes)
+
+
+def on_a_device(logits: Any) -> bool:
+    """Tell whether ``logits`` is a torch tensor off the CPU, which is then worked on there."""
+    place = getattr(getattr(logits, "device", None), "type", "cpu")
+    return place != "cpu" and hasattr(logits, "detach")
+
+
+def _device_table(
+    logits: Any, ids: NDArray[np.int64] | None, span: tuple[int, int] | None
+) -> tuple[FloatArray, FloatArray | None]:
+    import torch
+
+    with torch.no_grad():
+        x = logits.detach()
+        if not x.is_floating_point() or x.dtype.itemsize < 4:
+            x = x.float()
+        parts = [_device_rows(x)]
+        if span is not None:
+            parts.append(_device_rows(x[:, slice(*span)]))
+        rows = [torch.cat(each) for each in zip(*parts, strict=True)]
+        if ids is not None:
+            index = torch.from_numpy(ids).to(x.device)
+            picked = x.gather(1, index[:, None])[:, 0]
+            rows.append(torch.cat([picked] * len(parts)))
+        # Apple's devices have no double precision.
+        wide = torch.float32 if x.device.type == "mps" else torch.float64
+        whole = torch.stack([row.to(wide) for row in rows]).cpu().numpy().astype(np.float64)
+    broken = ~np.isfinite(whole[LARGEST])
+    whole[: SECOND + 1, broken] = 1.0
+    return whole[: TOP + 1], None if ids is None else whole[-1, : len(ids)]
+
+
+def _device_rows(x: Any) -> list[Any]:
+    """Return the rows of the table of sums as tensors."""
+    largest, top = x.max(dim=-1)
+    log_e = (x - largest[:, None]).clamp(min=LEAST)
+    e = log_e.exp()
+    second = e.scatter(-1, top[:, None], 0.0).amax(dim=-1)
+    return [(e * log_e).sum(-1), (e * e).sum(-1), e.sum(-1), second, largest, top]
