@@ -17,12 +17,17 @@ DTYPES: Final = {
 }
 
 
-def torch_dtype(name: str) -> torch.dtype:
-    """The type of an option ``dtype=``.
+def torch_dtype(name: str | None, device: str = "cpu") -> torch.dtype:
+    """The type of an option ``dtype=``; None takes float32 on a CPU and bfloat16 elsewhere.
 
     Raises:
         ConfigError: if there is none of this name.
+
+    >>> torch_dtype(None, "cpu"), torch_dtype(None, "cuda:0")
+    (torch.float32, torch.bfloat16)
     """
+    if name is None:
+        name = "float32" if torch.device(device).type == "cpu" else "bfloat16"
     if name not in DTYPES:
         raise ConfigError(unknown_name("dtype", name, DTYPES))
     return DTYPES[name]

@@ -9,25 +9,20 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from monitor.errors import ConfigError, unknown_name
+from monitor.errors import ConfigError
 from policies.action import ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
 from policies.openvla.checkpoint import load_model
 from policies.openvla.processor import ImageProcessor
 from policies.openvla.prompt import load_tokenizer, prompt_ids
 from policies.openvla.tokens import decode_ids, statistics_for
+from policies.precision import torch_dtype
 from policies.sampling import gumbel_noise
 
 __all__ = ["MINI_CHECKPOINT", "OpenVLAPolicy", "openvla_mini"]
 
 MINI_CHECKPOINT: Final = Path(__file__).parents[1] / "openvla_mini"
 """The small model that comes with the package."""
-
-_DTYPES: Final = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-}
 
 
 @final
@@ -71,10 +66,6 @@ class OpenVLAPolicy:
         center_crop: bool = False,
         name: str = "openvla",
     ) -> None:
-        if dtype is None:
-            dtype = "float32" if torch.device(device).type == "cpu" else "bfloat16"
-        if dtype not in _DTYPES:
-            raise ConfigError(unknown_name("dtype", dtype, _DTYPES))
         if samples < 0 or temperature < 0.0:
             msg = f"samples and temperature must not be negative, got {samples} and {temperature}"
             raise ConfigError(msg)
@@ -82,7 +73,7 @@ class OpenVLAPolicy:
         self.checkpoint = Path(checkpoint)
         self._adapter = adapter_for("openvla", robot)
         self.robot = None if self._adapter is None else self._adapter.convention.robot
-        self.model = load_model(self.checkpoint, _DTYPES[dtype], device, quantization)
+        self.model = load_model(self.checkpoint, torch_dtype(dtype, device), device, quantization)
         self.config = self.model.config
         if unnorm_key is None and self._adapter is not None:
             published = self._adapter.convention.unnorm_key

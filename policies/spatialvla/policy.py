@@ -51,7 +51,7 @@ class SpatialVLAPolicy:
         prompt: template with ``{instruction}``.
         execute_steps: actions of a chunk that are carried out before the model is asked again.
         device: of torch.
-        dtype: ``float32``, ``bfloat16`` or ``float16``.
+        dtype: ``float32``, ``bfloat16`` or ``float16``; None takes float32 on a CPU, else bfloat16.
         samples: further actions to sample at each step.
         temperature: of that sampling; 0 gives the likeliest action tokens.
         seed: of that sampling; with the step of the episode it fixes what is drawn.
@@ -72,7 +72,7 @@ class SpatialVLAPolicy:
         prompt: str = BARE,
         execute_steps: int = 1,
         device: str = "cpu",
-        dtype: str = "float32",
+        dtype: str | None = None,
         samples: int = 0,
         temperature: float = 1.0,
         seed: int = 0,
@@ -85,7 +85,7 @@ class SpatialVLAPolicy:
         self.checkpoint = Path(checkpoint)
         self._adapter = adapter_for("spatialvla", robot)
         self.robot = None if self._adapter is None else self._adapter.convention.robot
-        self.model = load_model(self.checkpoint, torch_dtype(dtype), device)
+        self.model = load_model(self.checkpoint, torch_dtype(dtype, device), device)
         self.config = self.model.config
         processor = read_processor(self.checkpoint)
         low, high = self.config.action_token_range
