@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from monitor.cli import options
 from monitor.cli.output import emit
 
-__all__ = ["serve_policy"]
+if TYPE_CHECKING:
+    from policies.wire.listener import Listener
+
+__all__ = ["serve_policy", "serve_until_interrupt"]
 
 log = logging.getLogger("vlawatch")
 
@@ -51,8 +54,9 @@ def serve_policy(
     from monitor.errors import ConfigError, unknown_name
     from policies.wire.address import Listen, read_key
     from policies.wire.keys import KeyMap
+    from policies.wire.listener import Listener
     from policies.wire.messages import SIGNALS
-    from policies.wire.server import PolicyServer
+    from policies.wire.server import PolicyService
 
     one_thread()
     for name in always or ():
@@ -69,19 +73,23 @@ def serve_policy(
         "device": device,
         "dtype": dtype,
     }
-    server = PolicyServer(
+    service = PolicyService(
         lambda: open_policy(policy, policy_arg, **given)[0],
-        listen,
         keys=keys,
         clients=clients,
         always=always or (),
-        max_message_bytes=max_message_mib * 2**20,
     )
-    emit(server.url)
-    log.info("serving %s at %s until Ctrl-C", policy, server.url)
+    listener = Listener(service, listen, max_message_bytes=max_message_mib * 2**20)
+    serve_until_interrupt(listener, policy)
+
+
+def serve_until_interrupt(listener: Listener, what: str) -> None:
+    """Print the URL, for scripts to read, and serve until Ctrl-C."""
+    emit(listener.url)
+    log.info("serving %s at %s until Ctrl-C", what, listener.url)
     try:
-        server.serve_forever()
+        listener.serve_forever()
     except KeyboardInterrupt:
         log.info("ending")
     finally:
-        server.shutdown()
+        listener.shutdown()

@@ -20,7 +20,7 @@ from policies.wire.address import API_KEY_ENV, authorization, is_loopback
 from policies.wire.codec import MAX_MESSAGE_BYTES, WireFormatError, decode, encode
 from policies.wire.keys import ours
 
-__all__ = ["RemoteError", "Wire", "open_websocket"]
+__all__ = ["RemoteError", "Wire", "open_websocket", "raised_there", "read_reply"]
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class Wire:
             self.drop(str(error) or type(error).__name__)
             raise
         if ours("error") in reply:
-            raise RemoteError(self._policy_error(reply))
+            raise RemoteError(raised_there(reply, self.url))
         return reply
 
     def drop(self, why: str = "the connection was closed") -> None:
@@ -192,20 +192,7 @@ class Wire:
                 f"runs: {_GONE}"
             )
             raise RemoteError(msg) from error
-        if isinstance(answer, str):
-            log.debug("%s answered with an error:\n%s", self.url, answer)
-            msg = f"{self.url} answered with an error: {_last_line(answer)}"
-            raise RemoteError(msg)
-        try:
-            reply = decode(answer)
-        except WireFormatError as error:
-            msg = f"{self.url}: the reply to request {self.asked} cannot be read: {error}"
-            raise RemoteError(msg) from error
-        number = reply.get(ours("seq"), self.asked)
-        if number != self.asked:
-            msg = f"STALE_ACTION: {self.url} answered request {number!r}, asked was {self.asked}"
-            raise RemoteError(msg)
-        return reply
+        return read_reply(answer, self.url, self.asked)
 
     def _nothing_waits(self, connection: ClientConnection) -> None:
         """Nothing is asked, so nothing may have come.
@@ -233,16 +220,45 @@ class Wire:
         with suppress(OSError):  # closed meanwhile: the send says it better
             connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)
 
-    def _policy_error(self, reply: Mapping[Any, Any]) -> str:
-        log.debug("the policy at %s raised:\n%s", self.url, reply.get(ours("traceback")))
-        text, kind = str(reply[ours("error")]), str(reply.get(ours("kind"), "error"))
-        # A fault's code stays in front, where the monitor looks for it.
-        coded = text.partition(":")[0].isupper() and "_" in text.partition(":")[0]
-        return f"{text if coded else f'{kind}: {text}'} (raised by the policy at {self.url})"
-
 
 class _BusyError(Exception):
     """The server is there and cannot take us now."""
+
+
+def read_reply(frame: bytes | str, url: str, number: int | None) -> dict[Any, Any]:
+    """Read an answer.
+
+    Args:
+        frame: as it came.
+        url: of the server, for the texts.
+        number: of the request; None where it had none.
+
+    Raises:
+        RemoteError: if it is an error, cannot be read, or answers another request.
+    """
+    if isinstance(frame, str):
+        log.debug("%s answered with an error:\n%s", url, frame)
+        msg = f"{url} answered with an error: {_last_line(frame)}"
+        raise RemoteError(msg)
+    try:
+        reply = decode(frame)
+    except WireFormatError as error:
+        msg = f"{url}: the reply to request {number} cannot be read: {error}"
+        raise RemoteError(msg) from error
+    answered = reply.get(ours("seq"), number)
+    if answered != number:
+        msg = f"STALE_ACTION: {url} answered request {answered!r}, asked was {number}"
+        raise RemoteError(msg)
+    return reply
+
+
+def raised_there(reply: Mapping[Any, Any], url: str) -> str:
+    """What the policy behind a server of ours raised, a fault's code in front where it has one."""
+    log.debug("the policy at %s raised:\n%s", url, reply.get(ours("traceback")))
+    text, kind = str(reply[ours("error")]), str(reply.get(ours("kind"), "error"))
+    code = text.partition(":")[0]
+    coded = code.isupper() and "_" in code and " " not in code
+    return f"{text if coded else f'{kind}: {text}'} (raised by the policy at {url})"
 
 
 def open_websocket(

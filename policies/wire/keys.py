@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from monitor.errors import ConfigError, unknown_name
 
-__all__ = ["LAYOUT", "OURS", "PROTOCOL", "KeyMap", "find", "ours"]
+__all__ = ["LAYOUT", "OURS", "PROTOCOL", "KeyMap", "find", "ours", "put"]
 
 PROTOCOL: Final = 1
 """Version of our keys, told by the server in its first frame."""
@@ -114,3 +114,13 @@ def find(message: Mapping[Any, Any], key: str) -> Any:
             return None
         found = found[part]
     return found
+
+
+def put(message: dict[Any, Any], key: str, value: Any) -> None:
+    """Replace the value that :func:`find` finds under a key."""
+    if key in message:
+        message[key] = value
+        return
+    head, slash, rest = key.partition("/")
+    if slash and isinstance(message.get(head), dict):
+        put(message[head], rest, value)

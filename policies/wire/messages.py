@@ -113,6 +113,9 @@ def output_of(message: Mapping[Any, Any], keys: KeyMap) -> PolicyOutput:
     for name, shape in _SHAPES.items():
         if name in found:
             found[name] = _numbers(found[name], ours(name), shape)
+    if not isinstance(found.get("extra", {}), Mapping):
+        msg = f"{ours('extra')!r} is {type(found['extra']).__name__}, expected a map of numbers"
+        raise WireFormatError(msg)
     span = found.get("action_token_range")
     if span is not None:
         if not isinstance(span, list) or [type(end) for end in span] != [int, int]:
@@ -202,4 +205,6 @@ def _array_of(value: Any) -> Any:
         if str(tensor.dtype) == "torch.bfloat16":
             tensor = tensor.float()
         return tensor.cpu().numpy()
+    if isinstance(value, Mapping):
+        return {name: _array_of(item) for name, item in value.items()}
     return list(value) if isinstance(value, tuple) else value

@@ -15,7 +15,8 @@ pytest.importorskip("websockets")
 
 from policies import Observation, PolicyOutput
 from policies.wire.address import Listen
-from policies.wire.server import PolicyServer
+from policies.wire.listener import Listener
+from policies.wire.server import PolicyService
 
 
 class Teller:
@@ -62,6 +63,7 @@ def answer_of(observation: Observation, step: int) -> PolicyOutput:
         samples=rng.standard_normal((4, 7)),
         hidden=rng.standard_normal(16).astype(np.float32),
         normalized_action=rng.uniform(-1, 1, 7),
+        extra={"PI0-DV": float(rng.uniform()), "PI0-X": None},
     )
 
 
@@ -77,7 +79,7 @@ def observation(seed: int = 0, instruction: str = "put the carrot on the plate")
     )
 
 
-Serve = Callable[..., PolicyServer]
+Serve = Callable[..., Listener]
 
 
 @pytest.fixture
@@ -85,10 +87,15 @@ def serve() -> Iterator[Serve]:
     """Starts servers of a policy, or of what makes one, in threads."""
     with ExitStack() as stack:
 
-        def start(policy: Any, **given: Any) -> PolicyServer:
+        def start(
+            policy: Any,
+            listen: Listen = Listen(port=0),  # noqa: B008  frozen
+            max_message_bytes: int = 2**24,
+            **given: Any,
+        ) -> Listener:
             load = policy if isinstance(policy, type) else lambda: policy
-            listen = given.pop("listen", Listen(port=0))
-            server = PolicyServer(load, listen, **given)
+            service = PolicyService(load, **given)
+            server = Listener(service, listen, max_message_bytes=max_message_bytes)
             thread = threading.Thread(target=server.serve_forever)
             thread.start()
             stack.callback(thread.join, 10)

@@ -332,6 +332,7 @@ def test_a_wrong_sequence_number_is_stale(observe: Any) -> None:
         (encode({"actions": [[1.0], [1.0, 2.0]]}), r"expected numbers of shape"),
         (encode({"actions": [1.0], "vlawatch/token_logits": "x"}), r"token_logits"),
         (encode({"actions": [1.0], "vlawatch/action_token_range": [1]}), r"two integers"),
+        (encode({"actions": [1.0], "vlawatch/extra": [1]}), r"map of numbers"),
     ],
     ids=lambda value: repr(value)[:30],
 )

@@ -1,0 +1,95 @@
+"""A websocket server for one service: who may come in, whether it is well, how it ends."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from socket import AF_INET, AF_INET6
+from typing import Final, Protocol, final
+
+from websockets.http11 import Request, Response
+from websockets.sync.server import ServerConnection, serve
+
+from policies.wire.address import Listen
+from policies.wire.codec import MAX_MESSAGE_BYTES
+
+__all__ = ["HEALTH_PATH", "Listener", "Service"]
+
+HEALTH_PATH: Final = "/healthz"
+
+_quiet = logging.getLogger(f"{__name__}.websockets")
+_quiet.setLevel(logging.CRITICAL)  # a port scan would fill the log with tracebacks otherwise
+
+
+class Service(Protocol):
+    """What a listener offers to its clients, each of them in a thread of its own."""
+
+    def trouble(self) -> str | None:
+        """What is wrong, for ``/healthz``; None if nothing is."""
+
+    def check(self, connection: ServerConnection, request: Request) -> Response | None:
+        """Refuse a client that has shown the key; None takes it."""
+
+    def serve(self, connection: ServerConnection) -> None:
+        """Speak with a client until it leaves."""
+
+
+@final
+class Listener:
+    """Listens as soon as it is made; answers ``/healthz``; refuses who has no key, and browsers.
+
+    Args:
+        service: what is offered.
+        where: address and key; by default port 8000 of loopback.
+        max_message_bytes: longer frames close the connection with code 1009.
+
+    Raises:
+        OSError: if the address cannot be listened on.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        where: Listen | None = None,
+        *,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
+    ) -> None:
+        self._service = service
+        self._where = Listen() if where is None else where
+        host = self._where.host
+        # A browser sends an Origin header with every websocket: a page that somebody reads on this
+        # machine must not reach a server that trusts all of loopback.
+        self._server = serve(
+            service.serve,
+            host,
+            self._where.port,
+            family=AF_INET6 if ":" in host else AF_INET,
+            origins=[None],
+            process_request=self._admit,
+            compression=None,
+            max_size=max_message_bytes,
+            logger=_quiet,
+        )
+        self.port: Final = int(self._server.socket.getsockname()[1])
+        self.url: Final = (
+            f"ws://[{host}]:{self.port}" if ":" in host else f"ws://{host}:{self.port}"
+        )
+
+    def serve_forever(self) -> None:
+        """Serve until :meth:`shutdown`, called from another thread, or Ctrl-C."""
+        self._server.serve_forever()
+
+    def shutdown(self) -> None:
+        """Close every connection and end :meth:`serve_forever`."""
+        self._server.shutdown()
+
+    def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
+        if request.path == HEALTH_PATH:
+            trouble = self._service.trouble()
+            if trouble is None:
+                return connection.respond(HTTPStatus.OK, "OK\n")
+            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, f"{trouble}\n")
+        if not self._where.admits(request.headers.get("Authorization")):
+            text = "the API key is missing or wrong; send 'Authorization: Api-Key ...'\n"
+            return connection.respond(HTTPStatus.UNAUTHORIZED, text)
+        return self._service.check(connection, request)
