@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import numpy as np
-
+from envs.expert import ask_expert
 from monitor.errors import MonitorError
 from policies.base import Observation, PolicyOutput
 
@@ -18,7 +17,7 @@ class NotBoundError(MonitorError, RuntimeError):
 
 @final
 class ExpertPolicy:
-    """Privileged: reads object poses from the environment it is bound to."""
+    """Privileged: asks the scripted expert of the environment it is bound to."""
 
     needs_image = False
     """Blind by design: the check before a run asks it nothing about pictures."""
@@ -36,14 +35,13 @@ class ExpertPolicy:
         """Nothing to forget; it acts on the state alone."""
 
     def act(self, observation: Observation) -> PolicyOutput:
-        """The expert's action for the named object.
+        """The expert's action.
 
         Raises:
             NotBoundError: before :meth:`bind`.
+            NoExpertError: if the environment has none.
         """
         if self._env is None:
             msg = "the expert reads the simulator's state: call policy.bind(env) first"
             raise NotBoundError(msg)
-        from envs.widowx.expert import expert_action
-
-        return PolicyOutput(action=np.asarray(expert_action(self._env), dtype=np.float64))
+        return PolicyOutput(action=ask_expert(self._env))

@@ -143,14 +143,13 @@ class HostedEnv:
         """A picture for people."""
         return self._call("render", {}, f"rendering step {self._steps} of")
 
-    def expert_action(self, **arguments: Any) -> Any:
+    def expert_action(self) -> Any:
         """What the environment's own expert would do; privileged.
 
         Raises:
             AttributeError: if the environment has no expert.
         """
-        asked = {"name": "expert_action", "arguments": arguments}
-        return self._call("extra", asked, f"asking the expert at step {self._steps} of")
+        return self._call("expert", {}, f"asking the expert at step {self._steps} of")
 
     def close(self) -> None:
         """End the process."""

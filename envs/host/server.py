@@ -8,14 +8,12 @@ from contextlib import suppress
 from pathlib import PurePath
 from typing import Any, Final
 
+from envs.expert import ask_expert
 from envs.host.channel import Channel, ChannelClosedError
 from envs.host.facts import changing_facts, facts_of, host_versions
 from envs.registry import make_env
 
-__all__ = ["CALLS", "EXTRA_CALLS", "serve"]
-
-EXTRA_CALLS: Final = ("expert_action",)
-"""Methods of an environment that may be called beside gymnasium's own."""
+__all__ = ["CALLS", "serve"]
 
 
 def serve(channel: Channel) -> None:
@@ -64,13 +62,9 @@ class _Served:
         """Render it."""
         return self.env.render()
 
-    def extra(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Call one of :data:`EXTRA_CALLS`."""
-        method = getattr(self.env.unwrapped, name, None) if name in EXTRA_CALLS else None
-        if method is None:
-            msg = f"environment {type(self.env.unwrapped).__name__} has no {name}()"
-            raise AttributeError(msg)
-        return method(**arguments)
+    def expert(self) -> Any:
+        """Ask its scripted expert."""
+        return ask_expert(self.env)
 
     def close(self) -> None:
         """Close it; an environment that fails at that is gone all the same."""
@@ -84,8 +78,9 @@ CALLS: Final[dict[str, Callable[..., Any]]] = {
     "reset": _Served.reset,
     "step": _Served.step,
     "render": _Served.render,
-    "extra": _Served.extra,
+    "expert": _Served.expert,
 }
+"""What may be called, by name; everything else is out of reach."""
 
 
 def _told(error: BaseException) -> dict[str, Any]:

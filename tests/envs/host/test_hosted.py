@@ -4,7 +4,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,36 +19,6 @@ from monitor.errors import ConfigError
 
 Host = Callable[..., HostedEnv]
 ACTION = np.array([0.01, 0.0, -0.01, 0.0, 0.0, 0.0, 1.0])
-
-
-def wait_until(true: Callable[[], bool], limit_s: float = 10.0) -> bool:
-    end = time.monotonic() + limit_s
-    while time.monotonic() < end:
-        if true():
-            return True
-        time.sleep(0.02)
-    return true()
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process lives; one that nobody has waited for yet does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def group_of(pid: int) -> list[int]:
-    """Living processes of a group."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, group = path.read_text().rpartition(")")[2].split()[:3]
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if int(group) == pid and state != "Z":
-            found.append(int(path.parent.name))
-    return found
 
 
 def play(env: Any, scene: int, steps: int) -> list[Any]:
@@ -159,7 +128,7 @@ def test_an_unmakeable_environment_says_why(host: Host) -> None:
 def test_an_environment_without_an_expert_says_so() -> None:
     env = HostedEnv("envs.host.blank:BlankEnv", {"image_size": (4, 4)})
     env.reset()
-    with pytest.raises(AttributeError, match="BlankEnv has no expert_action"):
+    with pytest.raises(AttributeError, match="BlankEnv has no scripted expert"):
         env.expert_action()
     env.close()
 
@@ -178,14 +147,14 @@ def test_an_environment_without_an_expert_says_so() -> None:
     ],
 )
 def test_its_end_is_told_and_it_starts_again(
-    host: Host, name: str, kind: type[Exception], text: str
+    host: Host, processes: Any, name: str, kind: type[Exception], text: str
 ) -> None:
     env = host(name, deadlines=Deadlines(step_s=1.0))
     pid = env.pid
     assert pid is not None
     with pytest.raises(kind, match=text):
         play(env, 2, 4)
-    assert wait_until(lambda: not group_of(pid))
+    assert processes.gone(pid)
     assert env.pid is None
     with pytest.raises(RuntimeError, match="reset it first"):
         env.step(ACTION)
@@ -200,18 +169,18 @@ def test_what_it_prints_neither_blocks_it_nor_reaches_stdout(
     assert capfd.readouterr() == ("", "")
 
 
-def test_closing_ends_the_process_and_a_reset_starts_another(host: Host) -> None:
+def test_closing_ends_the_process_and_a_reset_starts_another(host: Host, processes: Any) -> None:
     env = host("ReachEnv")
     pid = env.pid
     assert pid is not None
     env.close()
-    assert not is_running(pid)
+    assert processes.of_group(pid) == []
     assert env.pid is None
     env.close()
     assert len(play(env, 0, 1)) == 2
 
 
-def test_ctrl_c_in_a_call_ends_the_process(host: Host) -> None:
+def test_ctrl_c_in_a_call_ends_the_process(host: Host, processes: Any) -> None:
     env = host("SleepingEnv")
     pid = env.pid
     assert pid is not None
@@ -220,7 +189,7 @@ def test_ctrl_c_in_a_call_ends_the_process(host: Host) -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.3)
     with pytest.raises(KeyboardInterrupt):
         env.step(ACTION)
-    assert not group_of(pid)
+    assert processes.gone(pid)
     assert len(play(env, 0, 1)) == 2
 
 
@@ -236,9 +205,10 @@ input()
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_a_killed_parent_leaves_nothing_behind(tmp_path: Path, wrapped: bool) -> None:
+def test_a_killed_parent_leaves_nothing_behind(
+    tmp_path: Path, processes: Any, wrapped: bool
+) -> None:
     python = str(wrapper(tmp_path)) if wrapped else sys.executable
     parent = subprocess.Popen(
         [sys.executable, "-c", ORPHAN, python, "idle"],
@@ -249,10 +219,12 @@ def test_a_killed_parent_leaves_nothing_behind(tmp_path: Path, wrapped: bool) ->
     assert parent.stdout is not None
     assert parent.stdin is not None
     pid = int(parent.stdout.readline())
-    assert len(group_of(pid)) == 2 + wrapped  # the simulator, what it started, and the shell
+    assert (
+        len(processes.of_group(pid)) == 2 + wrapped
+    )  # the simulator, what it started, and the shell
     parent.kill()
     parent.wait()
-    assert wait_until(lambda: not group_of(pid), limit_s=2.0)
+    assert processes.gone(pid)
     parent.stdin.close()
     parent.stdout.close()
 
