@@ -21,7 +21,7 @@ _AXES: Final = "xyz"
 def translation(trial: Trial) -> None:
     """+5 cm along each base axis moves the tool by +5 cm along that axis and no other."""
     for axis in range(3):
-        start, end = trial.moved(axis)
+        start, *_, end = trial.moved(axis)
         moved = end.obs["tcp_position"] - start.obs["tcp_position"]
         across = np.abs(np.delete(moved, axis)).max()
         wrong = abs(moved[axis] - WAY_M) > trial.tolerance.reach_m
@@ -99,14 +99,15 @@ def base_frame(trial: Trial) -> None:
                 "the base that tcp_pose_world and tcp_position imply moved by "
                 f"{_text(change[:3] * 1000)} mm and turned by {_text(turn)} rad"
             )
-    rise = frames[-1].info["tcp_pose_world"][2] - frames[-2].info["tcp_pose_world"][2]
+    start, *_, end = trial.moved(2)
+    rise = end.info["tcp_pose_world"][2] - start.info["tcp_pose_world"][2]
     if rise < WAY_M / 2:
         fail(f"+5 cm along z raised the tool by {rise * 100:.1f} cm in the world")
 
 
 def picture(trial: Trial) -> None:
     """The picture is not blank and changes when the arm moves."""
-    start, end = trial.moved(2)
+    start, *_, end = trial.moved(2)
     before, after = start.obs["image"].astype(int), end.obs["image"].astype(int)
     if before.std() < 2.0:
         fail(f"the picture is one colour: standard deviation {before.std():.2f} of 255")

@@ -103,7 +103,7 @@ class Trial:
         self._env: RobotEnv | None = None
         self._scenes = scenes
         self._solved: tuple[Frame, ...] | None = None
-        self._moves: dict[int, tuple[Frame, Frame]] = {}
+        self._moves: dict[int, tuple[Frame, ...]] = {}
 
     def __enter__(self) -> Trial:
         return self
@@ -179,15 +179,14 @@ class Trial:
                 break
         return frame
 
-    def moved(self, axis: int) -> tuple[Frame, Frame]:
-        """Before and after going 5 cm along a base axis in five steps; gone once for all checks."""
+    def moved(self, axis: int) -> tuple[Frame, ...]:
+        """Frames of going 5 cm along a base axis in five steps, from rest to rest; gone once."""
         if axis not in self._moves:
-            start = end = self.settle(self.reset())
+            frames = [self.settle(self.reset())]
             way = np.zeros(3)
             way[axis] = WAY_M / 5
-            for _ in range(5):
-                end = self.step(self.action(way))
-            self._moves[axis] = start, self.settle(end)
+            frames += [self.step(self.action(way)) for _ in range(5)]
+            self._moves[axis] = (*frames, self.settle(frames[-1]))
         return self._moves[axis]
 
     def solved(self) -> tuple[Frame, ...]:
