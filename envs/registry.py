@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Final
 
+from envs.simpler.tasks import TASKS
+
 __all__ = ["ENVS", "EnvSpec", "list_envs", "make_env"]
 
 ENTRY_POINT_GROUP: Final = "vlawatch.envs"
@@ -20,14 +22,21 @@ class EnvSpec:
     Attributes:
         target: ``module:Class``.
         summary: one line for ``vlawatch envs``.
-        extra: the extra that brings its simulator.
+        extra: the extra that brings its simulator; empty where none does.
+        remedy: what to do where the simulator is missing and no extra brings it.
         kwargs: arguments that belong to the name.
     """
 
     target: str
     summary: str
     extra: str
+    remedy: str = ""
     kwargs: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def needs(self) -> str:
+        """What brings its simulator, in a few words."""
+        return f"vlawatch[{self.extra}]" if self.extra else "its own simulator"
 
 
 ENVS: Final[dict[str, EnvSpec]] = {
@@ -36,6 +45,19 @@ ENVS: Final[dict[str, EnvSpec]] = {
         summary="WidowX-250s puts the named one of two objects on a plate (embedded, no download)",
         extra="sim",
     ),
+    **{
+        f"simpler/{task.name}": EnvSpec(
+            target="envs.simpler.env:SimplerTaskEnv",
+            summary=f"the real SimplerEnv: {task.kind.value}, {task.robot.replace('_', ' ')}",
+            extra="",
+            remedy=(
+                "SimplerEnv must be importable in this Python (docs/simpler.md); one that lives in "
+                "another Python is reached with --env-python PATH"
+            ),
+            kwargs=(("task", task.name),),
+        )
+        for task in TASKS.values()
+    },
 }
 
 
@@ -80,10 +102,11 @@ def make_env(name: str, **kwargs: Any) -> Any:
     module, _, attribute = spec.target.partition(":")
     try:
         factory = getattr(importlib.import_module(module), attribute)
+        return factory(**{**dict(spec.kwargs), **kwargs})
     except ModuleNotFoundError as error:
         ours = (error.name or "").partition(".")[0] in ("", "envs", "monitor", "policies")
         if ours or spec.target == name:  # no extra of ours brings somebody else's class
             raise
-        msg = f"environment {name!r} needs {error.name}: pip install 'vlawatch[{spec.extra}]'"
+        remedy = spec.remedy or f"pip install 'vlawatch[{spec.extra}]'"
+        msg = f"environment {name!r} needs {error.name}: {remedy}"
         raise ModuleNotFoundError(msg, name=error.name) from error
-    return factory(**{**dict(spec.kwargs), **kwargs})

@@ -43,7 +43,7 @@ def envs(
         return
     emit_table(
         ("name", "what it is", "needs"),
-        [(name, spec.summary, f"vlawatch[{spec.extra}]") for name, spec in known.items()],
+        [(name, spec.summary, spec.needs) for name, spec in known.items()],
     )
 
 

@@ -1,0 +1,82 @@
+"""Further objects on the table that nobody asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MODELS", "lay_distractors", "places"]
+
+FloatArray = NDArray[np.float64]
+
+MODELS: Final = ("apple", "orange", "sponge")
+"""Models of SimplerEnv that lie in any pose in which they fall."""
+COUNT: Final = 2
+TABLES: Final = {
+    "widowx": ((-0.27, -0.05), (-0.14, 0.14), 0.085),
+    "google_robot": ((-0.34, -0.12), (0.0, 0.40), 0.12),
+}
+"""By robot: ends along x and y [m in the world], and the gap between the middles of objects [m]."""
+_SALT: Final = 23
+_DROP_M: Final = 0.12
+_SETTLE_S: Final = 0.5
+
+
+def places(robot: str, taken: Iterable[FloatArray], scene: int) -> list[FloatArray]:
+    """Free places for distractors, drawn by the scene alone.
+
+    Args:
+        robot: key of :data:`TABLES`.
+        taken: positions of what lies there, each of shape ``(2,)`` or longer.
+        scene: index of the scene.
+
+    Returns:
+        At most :data:`COUNT` positions of shape ``(2,)``; fewer where the table is full.
+    """
+    (x_low, x_high), (y_low, y_high), gap = TABLES[robot]
+    rng = np.random.default_rng([_SALT, scene])
+    used = [np.asarray(place, dtype=np.float64)[:2] for place in taken]
+    found: list[FloatArray] = []
+    for _ in range(200):
+        place = rng.uniform([x_low, y_low], [x_high, y_high])
+        if all(np.linalg.norm(place - other) >= gap for other in used):
+            used.append(place)
+            found.append(place)
+            if len(found) == COUNT:
+                break
+    return found
+
+
+def lay_distractors(sim: Any, robot: str, taken: Iterable[FloatArray], scene: int) -> list[Any]:
+    """Build distractors and let them come to rest.
+
+    Args:
+        sim: SimplerEnv's environment after its reset.
+        robot: key of :data:`TABLES`.
+        taken: as of :func:`places`.
+        scene: index of the scene.
+
+    Returns:
+        The bodies, named by their models.
+    """
+    rng = np.random.default_rng([_SALT, scene, 1])
+    models = rng.permutation(MODELS)
+    laid = []
+    for model, place in zip(models, places(robot, taken, scene), strict=False):
+        body = sim._build_actor_helper(str(model), sim._scene, root_dir=sim.asset_root)
+        body.name = str(model)
+        pose = sim.agent.robot.pose
+        body.set_pose(type(pose)([*place, sim.scene_table_height + _DROP_M], [1.0, 0.0, 0.0, 0.0]))
+        body.lock_motion(1, 1, 0, 1, 1, 0)
+        laid.append(body)
+    sim._settle(_SETTLE_S)
+    for body in laid:
+        body.lock_motion(0, 0, 0, 0, 0, 0)
+        body.set_pose(body.pose)  # else it may sleep
+        body.set_velocity(np.zeros(3))
+        body.set_angular_velocity(np.zeros(3))
+    sim._settle(_SETTLE_S)
+    return laid

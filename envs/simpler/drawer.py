@@ -1,0 +1,112 @@
+"""Open a drawer, close it, or put an object into it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.base import Contact
+from envs.pose import inverse, multiply
+from envs.simpler.subject import pose7
+
+__all__ = ["Drawer", "PutInDrawer"]
+
+FloatArray = NDArray[np.float64]
+
+OPEN_M: Final = 0.15
+CLOSED_M: Final = 0.05
+"""Ways of the drawer from which SimplerEnv takes it for open and for closed, and at which an object
+counts as put into it (``open_drawer_in_scene.py``, ``place_in_closed_drawer_in_scene.py``)."""
+HANDLE: Final = (0.3425, 0.0, 0.02, 1.0, 0.0, 0.0, 0.0)
+"""The middle of the handle in the frame of its drawer, which slides along x (``mk_station*.urdf``)."""
+INSIDE: Final = ((-0.275, 0.275), (-0.2575, 0.2575), (-0.06, 0.07))
+"""Room inside a drawer in its own frame, metres along x, y and z (the same file)."""
+
+
+def _way_m(sim: Any) -> float:
+    """How far the drawer is pulled out."""
+    return float(sim.art_obj.get_qpos()[sim.joint_idx])
+
+
+def _pulled(drawer: FloatArray, way_m: float) -> FloatArray:
+    """Pose of the drawer after a further way along its own x axis."""
+    return multiply(drawer, [way_m, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+
+
+@final
+class Drawer:
+    """The object is the drawer's handle; its goal is where the handle is when the way is made."""
+
+    def __init__(self, *, closes: bool) -> None:
+        self._closes = closes
+
+    def names(self, sim: Any) -> tuple[str, str | None]:
+        """The drawer and the place that its handle should reach."""
+        return f"{sim.drawer_id}_drawer", f"{sim.drawer_id}_drawer_goal"
+
+    def poses(self, sim: Any) -> dict[str, FloatArray]:
+        """Pose of the handle now and at the goal, in the world."""
+        way_m = _way_m(sim)
+        end_m = min(CLOSED_M, way_m) if self._closes else max(OPEN_M, way_m)
+        drawer = pose7(sim.drawer_obj.pose)
+        name, goal = self.names(sim)
+        return {
+            name: multiply(drawer, HANDLE),
+            str(goal): multiply(_pulled(drawer, end_m - way_m), HANDLE),
+        }
+
+    def bodies(self, sim: Any) -> dict[str, Any]:
+        """Nothing lies on the table."""
+        return {}
+
+    def held(self, sim: Any) -> Any:
+        """The drawer."""
+        return sim.drawer_obj
+
+    def success(self, sim: Any, told: Mapping[str, Any], contacts: tuple[Contact, ...]) -> bool:
+        """As SimplerEnv says."""
+        return bool(told["success"])
+
+
+@final
+class PutInDrawer:
+    """First the drawer is to be opened, then the object is to be put into it.
+
+    SimplerEnv turns to the second part after 100 steps; then instruction, object and goal change.
+    """
+
+    def __init__(self) -> None:
+        self._opening = Drawer(closes=False)
+
+    def names(self, sim: Any) -> tuple[str, str | None]:
+        """Drawer and its goal, then object and drawer."""
+        if not sim.is_final_subtask():
+            return self._opening.names(sim)
+        return str(sim.obj.name), f"{sim.drawer_id}_drawer"
+
+    def poses(self, sim: Any) -> dict[str, FloatArray]:
+        """Pose of the object, and of the drawer: its handle, later the middle of it."""
+        thing = {str(sim.obj.name): pose7(sim.obj.pose)}
+        if not sim.is_final_subtask():
+            return {**self._opening.poses(sim), **thing}
+        return {**thing, f"{sim.drawer_id}_drawer": pose7(sim.drawer_obj.pose)}
+
+    def bodies(self, sim: Any) -> dict[str, Any]:
+        """The object."""
+        return {str(sim.obj.name): sim.obj}
+
+    def held(self, sim: Any) -> Any:
+        """Drawer, then object."""
+        return sim.obj if sim.is_final_subtask() else sim.drawer_obj
+
+    def success(self, sim: Any, told: Mapping[str, Any], contacts: tuple[Contact, ...]) -> bool:
+        """The object lies in the open drawer and touches it; SimplerEnv remembers a touch."""
+        if not sim.is_final_subtask() or _way_m(sim) < CLOSED_M:
+            return False
+        pair = {str(sim.obj.name), f"{sim.drawer_id}_drawer"}
+        place = multiply(inverse(pose7(sim.drawer_obj.pose)), pose7(sim.obj.pose))[:3]
+        inside = all(low <= at <= high for at, (low, high) in zip(place, INSIDE, strict=True))
+        return inside and any(set(contact[:2]) == pair for contact in contacts)

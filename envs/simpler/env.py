@@ -1,0 +1,302 @@
+"""A task of the real SimplerEnv under the contract of :mod:`envs.base`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.base import Contact
+from envs.contact import neighbours
+from envs.pose import between
+from envs.robot import GripperCommand, robot_spec
+from envs.simpler.contacts import link_parents, read_contacts
+from envs.simpler.distractor import lay_distractors
+from envs.simpler.drawn import NotDrawnError, not_drawn, require_table
+from envs.simpler.perturb import Perturbation, offered
+from envs.simpler.scene import scene_start
+from envs.simpler.simulator import Settings, make_simulator, use_shader
+from envs.simpler.subject import goal_distance, pose7, subject_of
+from envs.simpler.tasks import Kind, simpler_task
+from envs.simpler.wrong import wrong_object
+from monitor.errors import ConfigError
+
+__all__ = ["SimplerTaskEnv"]
+
+FloatArray = NDArray[np.float64]
+
+OPTIONS: Final = ("scene", "disturbance")
+MISSING: Final = ("refuse", "list")
+EXPERT: Final = "envs.simpler.expert:expert_action"
+
+
+class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
+    """One of SimplerEnv's ready-made tasks, in this process.
+
+    Actions are SimplerEnv's own, shape ``(7,)``: metres and an axis-angle vector in the base frame;
+    the last number opens WidowX's gripper at +1 and closes Google Robot's, whose gripper takes
+    changes. ``reset(options=...)`` takes ``scene`` (default 0) and ``disturbance``.
+
+    ``info`` also has ``simpler_success``, SimplerEnv's own verdict, which for some tasks remembers,
+    and ``not_drawn``, names of objects that are on the table and not in the picture.
+
+    Args:
+        task: SimplerEnv's name of it, a key of :data:`envs.simpler.tasks.TASKS`.
+        shader: ``"ibl"``, or ``"rt"`` to trace rays as SimplerEnv packages its drawer tasks; a
+            reset then takes about a minute without a GPU.
+        image_size: (height, width) of the picture; None for SimplerEnv's own.
+        overlay: lay the real photograph behind the scene ("visual matching").
+        missing: what to do about objects without a picture: ``"refuse"`` the scene or ``"list"``
+            them.
+        horizon_steps: steps of an episode; None for SimplerEnv's own number.
+        render_mode: None or ``"rgb_array"``.
+
+    Raises:
+        ValueError: if an argument is not allowed; the text says what is.
+        ModuleNotFoundError: if SimplerEnv is not importable in this interpreter.
+    """
+
+    metadata = {  # noqa: RUF012 - gymnasium declares an instance attribute
+        "render_modes": ["rgb_array"],
+        "render_fps": 5,
+    }
+
+    def __init__(
+        self,
+        task: str,
+        *,
+        shader: str = "ibl",
+        image_size: tuple[int, int] | None = None,
+        overlay: bool = True,
+        missing: str = "refuse",
+        horizon_steps: int | None = None,
+        render_mode: str | None = "rgb_array",
+    ) -> None:
+        self.task = simpler_task(task)
+        if render_mode not in (None, "rgb_array"):
+            msg = f"unknown render_mode {render_mode!r}; known: None, 'rgb_array'"
+            raise ConfigError(msg)
+        if missing not in MISSING:
+            msg = f"missing must be one of {', '.join(MISSING)}, got {missing!r}"
+            raise ConfigError(msg)
+        self.render_mode = render_mode
+        self.robot = robot_spec(self.task.robot)
+        self.control_dt_s = self.robot.control_dt_s
+        self.horizon_steps = self.task.horizon_steps if horizon_steps is None else horizon_steps
+        self.scene_count = self.task.scene_count
+        self.disturbances = offered(self.task)
+        self._missing = missing
+        self._settings = Settings(shader=shader, image_size=image_size, overlay=overlay)
+        self._subject = subject_of(self.task.kind)
+        self._sim: Any = make_simulator(self.task, self._settings)
+        self._photograph = self._sim.rgb_overlay_img
+        self._apart = neighbours(link_parents(self._sim.agent.robot))
+        self._low, self._high = self._sim.action_space.low, self._sim.action_space.high
+        self.action_space = gym.spaces.Box(self._low, self._high, dtype=np.float32)
+        camera = self._sim._cameras[self.task.camera].camera
+        self.observation_space = _observations(camera.height, camera.width, self.robot.joint_count)
+        self._perturbation = Perturbation(self.task, None, 0)
+        self._distractors: list[Any] = []
+        self._begun: dict[str, FloatArray] = {}
+        self._not_drawn: tuple[str, ...] = ()
+        self._image: NDArray[np.uint8] | None = None
+        self._scene = self._elapsed = 0
+        self.grasped = self.success = False
+        self.expert = EXPERT if self.task.robot == "widowx" else None
+
+    @property
+    def sim(self) -> Any:
+        """SimplerEnv's own environment, for privileged readers.
+
+        Raises:
+            RuntimeError: after :meth:`close`.
+        """
+        if self._sim is None:
+            msg = f"the environment {self.task.name!r} is closed"
+            raise RuntimeError(msg)
+        return self._sim
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Begin the episode of one scene; ``seed`` seeds only the action space.
+
+        Raises:
+            ValueError: if an option is unknown or its value is not allowed.
+            NotDrawnError: if an object of the scene has no picture, or there is no table.
+        """
+        super().reset(seed=seed)
+        if seed is not None:
+            self.action_space.seed(seed)
+        given = dict(options or {})
+        scene, name = given.pop("scene", 0), given.pop("disturbance", None)
+        if given:
+            msg = f"unknown reset option(s) {', '.join(sorted(given))}; known: {', '.join(OPTIONS)}"
+            raise ConfigError(msg)
+        start = scene_start(self.task, int(scene))
+        perturbation = Perturbation(self.task, name, int(scene))
+        sim = self.sim
+        use_shader(self._settings)
+        sim.rgb_overlay_img = self._photograph
+        seen, _ = sim.reset(seed=start.seed, options=start.options)
+        self._scene, self._elapsed, self._perturbation = int(scene), 0, perturbation
+        self._distractors = []
+        if perturbation.distracts:
+            taken = [pose[:2] for pose in self._subject.poses(sim).values()]
+            self._distractors = lay_distractors(sim, self.task.robot, taken, self._scene)
+        self._check_drawn()
+        if perturbation.change_picture(sim):
+            seen = sim.get_obs()
+        self._begun = self._world()
+        return self._observe(seen), self._tell(sim.evaluate())
+
+    def step(
+        self, action: NDArray[Any]
+    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Move for one control period.
+
+        Args:
+            action: shape ``(7,)``, see the class; clipped to the action space.
+
+        Raises:
+            ValueError: if the action is not 7 finite numbers.
+        """
+        wanted = np.asarray(action, dtype=np.float64)
+        if wanted.shape != (7,) or not np.isfinite(wanted).all():
+            msg = f"action must be 7 finite numbers, got {np.asarray(action)!r}"
+            raise ConfigError(msg)
+        sim = self.sim
+        self._perturbation.disturb_object(self._subject.held(sim), self._elapsed)
+        clipped = np.clip(wanted, self._low, self._high)
+        sent = self._perturbation.disturb_action(clipped, self._elapsed, self.rest_action())
+        seen, _, _, _, told = sim.step(sent.astype(np.float32))
+        self._elapsed += 1
+        info = self._tell(told)
+        done = self._elapsed >= self.horizon_steps
+        return self._observe(seen), float(info["success"]), False, done, info
+
+    def rest_action(self) -> FloatArray:
+        """Action that neither moves the arm nor closes its fingers, shape ``(7,)``."""
+        opens = self.robot.open_sign if self.robot.gripper is GripperCommand.ABSOLUTE else 0
+        return np.array([0.0] * 6 + [float(opens)])
+
+    def render(self) -> Any:
+        """The policy's picture, uint8 ``(H, W, 3)``.
+
+        Raises:
+            RuntimeError: before the first reset.
+        """
+        if self._image is None:
+            msg = "no picture yet; call reset first"
+            raise RuntimeError(msg)
+        return self._image.copy()
+
+    def close(self) -> None:
+        """Free the simulator; closing twice does nothing."""
+        if self._sim is not None:
+            self._sim.close()
+            self._sim = None
+
+    def pixel_of(self, position: FloatArray) -> FloatArray:
+        """Project a point of the base frame into the policy's picture.
+
+        Args:
+            position: metres in the base frame, shape ``(3,)``.
+
+        Returns:
+            (x right, y down) in [-1, 1] over the picture, shape ``(2,)``.
+        """
+        camera = self.sim._cameras[self.task.camera].camera
+        base = self.sim.agent.robot.pose
+        world = np.append((base * type(base)(np.asarray(position), [1.0, 0, 0, 0])).p, 1.0)
+        seen = camera.get_intrinsic_matrix() @ (camera.get_extrinsic_matrix()[:3] @ world)
+        size = np.array([camera.width, camera.height], dtype=np.float64)
+        return np.asarray(2.0 * (seen[:2] / seen[2]) / size - 1.0, dtype=np.float64)
+
+    def _check_drawn(self) -> None:
+        """Refuse or note objects that the picture lacks."""
+        sim = self.sim
+        if self.task.kind not in (Kind.OPEN_DRAWER, Kind.CLOSE_DRAWER, Kind.PUT_IN_DRAWER):
+            require_table(sim)
+        laid = {str(body.name): body for body in self._distractors}
+        self._not_drawn = not_drawn({**self._subject.bodies(sim), **laid})
+        if self._not_drawn and self._missing == "refuse":
+            msg = (
+                f"scene {self._scene} of {self.task.name!r} has objects without a picture: "
+                f"{', '.join(self._not_drawn)}; their visual files are missing from "
+                f"{sim.asset_root}/models. Complete the assets, leave the scene out, or give "
+                "missing='list'"
+            )
+            raise NotDrawnError(msg)
+
+    def _world(self) -> dict[str, FloatArray]:
+        """Poses by name in the world, distractors included."""
+        laid = {str(body.name): pose7(body.pose) for body in self._distractors}
+        return {**self._subject.poses(self.sim), **laid}
+
+    def _observe(self, seen: Any) -> dict[str, Any]:
+        colour = np.asarray(seen["image"][self.task.camera]["Color"])[..., :3]
+        # As SimplerEnv's own wrapper makes bytes of it: cut off, not rounded.
+        self._image = np.clip(colour * 255, 0, 255).astype(np.uint8)
+        sim = self.sim
+        tcp = between(pose7(sim.agent.robot.pose), pose7(sim.tcp.pose))
+        opening = 1.0 - float(sim.agent.get_gripper_closedness())
+        return {
+            "image": self._image.copy(),
+            "tcp_position": tcp[:3].copy(),
+            "tcp_quaternion": tcp[3:] / np.linalg.norm(tcp[3:]),
+            "gripper": np.array([np.clip(opening, 0.0, 1.0)]),
+            "joint_positions": np.array(sim.agent.robot.get_qpos(), dtype=np.float64),
+        }
+
+    def _tell(self, told: Any) -> dict[str, Any]:
+        sim = self.sim
+        base, tcp_world, world = pose7(sim.agent.robot.pose), pose7(sim.tcp.pose), self._world()
+        contacts: tuple[Contact, ...] = read_contacts(
+            sim._scene.get_contacts(), float(sim.sim_freq), self._apart
+        )
+        name, goal = self._subject.names(sim)
+        grasped = bool(sim.agent.check_grasp(self._subject.held(sim)))
+        success = self._subject.success(sim, told, contacts)
+        self.grasped, self.success = grasped, success
+        others = {key: pose for key, pose in world.items() if key not in (name, goal)}
+        ended = None if goal is None else world[goal][:3]
+        return {
+            "instruction": str(sim.get_language_instruction()),
+            "task": self.task.kind.value,
+            "scene": self._scene,
+            "disturbance": self._perturbation.name,
+            "elapsed_steps": self._elapsed,
+            "success": success,
+            "wrong_object": wrong_object(
+                self.task.kind, sim, others, self._begun, self._distractors
+            ),
+            "grasped": grasped,
+            "goal_distance": goal_distance(
+                tcp_world[:3], world[name][:3], ended, grasped=grasped, success=success
+            ),
+            "object": name,
+            "target": goal,
+            "object_poses": {key: between(base, pose) for key, pose in world.items()},
+            "tcp_pose_world": tcp_world,
+            "contacts": contacts,
+            "simpler_success": bool(told["success"]),
+            "not_drawn": self._not_drawn,
+        }
+
+
+def _observations(height: int, width: int, joints: int) -> gym.spaces.Dict:
+    def numbers(size: int, low: float = -np.inf, high: float = np.inf) -> gym.spaces.Box:
+        return gym.spaces.Box(low, high, (size,), np.float64)
+
+    return gym.spaces.Dict(
+        {
+            "image": gym.spaces.Box(0, 255, (height, width, 3), np.uint8),
+            "tcp_position": numbers(3),
+            "tcp_quaternion": numbers(4, -1.0, 1.0),
+            "gripper": numbers(1, 0.0, 1.0),
+            "joint_positions": numbers(joints),
+        }
+    )

@@ -1,0 +1,90 @@
+"""What an expert knows of a table now (privileged); metres in the robot base frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.pose import between, rotation_matrix
+from envs.simpler.subject import pose7
+
+__all__ = ["Block", "State", "read_state"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Block:
+    """An object as the box around it.
+
+    Attributes:
+        centre: middle of the box, shape ``(3,)``.
+        half_height: half of its height as it lies now.
+        axis_rad: direction of its longer horizontal side about z, from the base's x axis.
+        square: both horizontal sides are about as long.
+    """
+
+    centre: FloatArray
+    half_height: float
+    axis_rad: float
+    square: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class State:
+    """The tool and the two objects.
+
+    Attributes:
+        tcp_position: measured, shape ``(3,)``.
+        aim: pose that the arm's controller is on its way to, shape ``(7,)``.
+        thing: object to be moved.
+        target: object that it is to be moved to.
+        grasped: the fingers hold the object.
+        success: the task is solved now.
+    """
+
+    tcp_position: FloatArray
+    aim: FloatArray
+    thing: Block
+    target: Block
+    grasped: bool
+    success: bool
+
+
+def read_state(sim: Any, *, grasped: bool, success: bool) -> State:
+    """The state of a WidowX task with a source and a target object.
+
+    Args:
+        sim: SimplerEnv's environment.
+        grasped: as the last step told it.
+        success: likewise.
+    """
+    base = pose7(sim.agent.robot.pose)
+    sizes = dict(zip(sim.episode_model_ids, sim.episode_model_scales, strict=True))
+    return State(
+        tcp_position=between(base, pose7(sim.tcp.pose))[:3],
+        aim=pose7(sim.agent.controller.controllers["arm"]._target_pose),
+        thing=_block(sim, base, sim.episode_source_obj, sizes),
+        target=_block(sim, base, sim.episode_target_obj, sizes),
+        grasped=grasped,
+        success=success,
+    )
+
+
+def _block(sim: Any, base: FloatArray, body: Any, scales: dict[str, float]) -> Block:
+    pose = between(base, pose7(body.pose))
+    box = sim.model_db[body.name]["bbox"]
+    low, high = (np.asarray(box[end]) * scales[body.name] for end in ("min", "max"))
+    axes = rotation_matrix(pose[3:])
+    size = high - low
+    flat = [np.hypot(*axes[:2, k]) * size[k] for k in range(3)]
+    longest, other = np.argsort(flat)[::-1][:2]
+    return Block(
+        centre=pose[:3] + axes @ ((low + high) / 2),
+        half_height=float(np.abs(axes[2]) @ size) / 2,
+        axis_rad=float(np.arctan2(axes[1, longest], axes[0, longest])),
+        square=bool(flat[other] > 0.8 * flat[longest]),
+    )

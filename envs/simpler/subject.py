@@ -1,0 +1,96 @@
+"""What a task is about at this moment: the object, its goal, and whether it is reached.
+
+One class a family of tasks. Each reads SimplerEnv's own environment, here called ``sim``; poses are
+in the world, position [m] and quaternion (w, x, y, z), shape ``(7,)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from envs.base import Contact
+from envs.simpler.tasks import Kind
+
+__all__ = ["Subject", "goal_distance", "pose7", "subject_of"]
+
+FloatArray = NDArray[np.float64]
+
+
+def pose7(pose: Any) -> FloatArray:
+    """A SAPIEN pose as one array, shape ``(7,)``."""
+    return np.concatenate([pose.p, pose.q]).astype(np.float64)
+
+
+def goal_distance(
+    tcp: ArrayLike, thing: ArrayLike, goal: ArrayLike | None, *, grasped: bool, success: bool
+) -> float:
+    """Metres left by the phase of the task (spec/metrics.md, 5).
+
+    Args:
+        tcp: position of the tool, shape ``(3,)``, like the others.
+        thing: position of the object.
+        goal: position of its goal; None where it is to be picked only.
+        grasped: the fingers hold the object.
+        success: the object is where it should be.
+
+    >>> goal_distance([0, 0, 0], [0, 0, 3], [4, 0, 3], grasped=False, success=False)
+    7.0
+    >>> goal_distance([0, 0, 0], [0, 0, 3], [4, 0, 3], grasped=True, success=False)
+    5.0
+    """
+    tool, where = np.asarray(tcp, dtype=np.float64), np.asarray(thing, dtype=np.float64)
+    to_object = float(np.linalg.norm(tool - where))
+    if goal is None:
+        return to_object
+    end = np.asarray(goal, dtype=np.float64)
+    to_goal = float(np.linalg.norm(where - end))
+    if success:
+        return to_goal
+    return float(np.linalg.norm(tool - end)) if grasped else to_object + to_goal
+
+
+class Subject(Protocol):
+    """A family of tasks."""
+
+    def names(self, sim: Any) -> tuple[str, str | None]:
+        """Object and goal object by name; both are keys of :meth:`poses`."""
+        ...
+
+    def poses(self, sim: Any) -> dict[str, FloatArray]:
+        """Pose of everything that matters, in the world."""
+        ...
+
+    def bodies(self, sim: Any) -> dict[str, Any]:
+        """SAPIEN bodies that the task lays on the table, by name; all must be drawn."""
+        ...
+
+    def held(self, sim: Any) -> Any:
+        """Body that the fingers should hold."""
+        ...
+
+    def success(self, sim: Any, told: Mapping[str, Any], contacts: tuple[Contact, ...]) -> bool:
+        """The task is solved now, whatever was true before.
+
+        Args:
+            sim: SimplerEnv's environment.
+            told: what its ``evaluate`` says.
+            contacts: what touches now.
+        """
+        ...
+
+
+def subject_of(kind: Kind) -> Subject:
+    """The family of a kind of task."""
+    from envs.simpler.drawer import Drawer, PutInDrawer
+    from envs.simpler.pair import Pair
+    from envs.simpler.pick import Pick
+
+    if kind is Kind.PICK:
+        return Pick()
+    if kind in (Kind.OPEN_DRAWER, Kind.CLOSE_DRAWER):
+        return Drawer(closes=kind is Kind.CLOSE_DRAWER)
+    return PutInDrawer() if kind is Kind.PUT_IN_DRAWER else Pair()
