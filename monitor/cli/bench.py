@@ -80,6 +80,25 @@ def overhead(
     _table(rows)
 
 
+@app.command()
+def host(
+    env_python: options.EnvPython = None,
+    width: Annotated[int, typer.Option("--width", min=1, help="Of the picture, pixels.")] = 640,
+    height: Annotated[int, typer.Option("--height", min=1, help="Of the picture, pixels.")] = 480,
+    steps: Annotated[int, typer.Option("--steps", min=10, help="Steps to time.")] = 1000,
+    as_json: options.AsJson = False,
+) -> None:
+    """Time a step of an environment that only draws, in process and in a process of its own."""
+    from monitor.rollout.host_benchmark import host_table
+
+    rows = host_table((height, width), calls=steps, python=env_python)
+    if as_json:
+        emit_json({"timings": rows})
+        return
+    _table(rows)
+    emit(f"a process of its own adds {(rows[1].median_us - rows[0].median_us) / 1e3:.2f} ms a step")
+
+
 def _table(rows: Any) -> None:
     emit_table(
         COLUMNS,
