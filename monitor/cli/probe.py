@@ -27,7 +27,8 @@ def probe(
     """See whether a policy looks and reads.
 
     Asks about black, white and noise pictures and changed instructions: does the answer move?
-    A policy whose answer does not depend on the picture is refused: VISION_BYPASS, exit code 1.
+    A policy whose answer does not depend on the picture is refused: VISION_BYPASS, exit code 1; so
+    is one whose attention should go both ways and does not: PREFIX_CAUSAL.
     """
     from monitor.cli.session import one_thread, open_env, open_policy
     from monitor.rollout.probe import probe_policy
@@ -59,7 +60,13 @@ def probe(
             emit(f"  instruction {name:<12} {value:.4f}")
         emit(f"looks at the picture: {'yes' if report.sees else 'NO'}")
         emit(f"reads the instruction: {'yes' if report.reads else 'NO'}")
+        if report.mixes is not None:
+            emit(f"pictures see the words: {'yes' if report.mixes else 'NO'}")
     if report.fault is not None:
         if not as_json:
-            emit(f"{report.fault}: the answer is the same for black, white and noise; refused")
+            why = {
+                "VISION_BYPASS": "the answer is the same for black, white and noise",
+                "PREFIX_CAUSAL": "the prefix attends one way only",
+            }
+            emit(f"{report.fault}: {why[report.fault]}; refused")
         raise typer.Exit(Exit.EARLY)

@@ -15,6 +15,11 @@ from policies import Observation, Policy
 __all__ = ["ProbeReport", "distance", "probe_policy"]
 
 VISION_BYPASS: Final = "VISION_BYPASS"
+PREFIX_CAUSAL: Final = "PREFIX_CAUSAL"
+MIN_MIX: Final = 1e-6
+"""Relative change below which the start of a prefix has not seen its end; causal ones give 0."""
+NEGLIGIBLE: Final = 1e-6
+"""Share of the largest number below which a dimension of a plan only holds rounding."""
 MIN_MOVE: Final = 1e-3
 """Total variation, or share of the largest action, below which an answer has not moved."""
 
@@ -23,16 +28,21 @@ MIN_MOVE: Final = 1e-3
 class ProbeReport:
     """How far the policy's answer moves from its answer to the plain question.
 
-    Distances are the largest total variation among action tokens for a policy with logits, else
-    the largest change of an action's component, relative to the larger of the two actions.
+    Distances are the largest total variation among action tokens for a policy with logits. For one
+    that draws plans from noise they are the largest change among all drawn actions, relative to
+    the dimension's largest number: with the noise fixed, as a reset fixes it, that change comes
+    from the question alone. Else they are the largest change of an action's component, relative to
+    the larger of the two actions.
 
     Attributes:
-        measure: "token distribution" or "action".
+        measure: "token distribution", "drawn actions" or "action".
         repeat: distance when the same question is asked again: the policy's own chance.
         pictures: distance by picture: black, white, noise.
         instructions: distance by instruction: words shuffled, words reversed, empty.
         sees: some picture moves the answer by more than its own chance.
         reads: some instruction does.
+        prefix: how far the first token of the model's prefix moves, in [0, 1], when words that
+            come after it change; None for a policy that does not promise attention both ways.
     """
 
     measure: str
@@ -41,15 +51,26 @@ class ProbeReport:
     instructions: Mapping[str, float]
     sees: bool
     reads: bool
+    prefix: float | None = None
+
+    @property
+    def mixes(self) -> bool | None:
+        """Whether the prefix's tokens see each other, as promised; None where nothing is."""
+        return None if self.prefix is None else self.prefix > MIN_MIX
 
     @property
     def fault(self) -> str | None:
-        """``VISION_BYPASS`` where the picture does not matter, else None."""
-        return None if self.sees else VISION_BYPASS
+        """``VISION_BYPASS`` where the picture does not matter, ``PREFIX_CAUSAL``, or None."""
+        if not self.sees:
+            return VISION_BYPASS
+        return PREFIX_CAUSAL if self.mixes is False else None
 
 
 def probe_policy(policy: Policy, image: Any, instruction: str, *, seed: int = 0) -> ProbeReport:
     """Ask a policy about changed pictures and instructions.
+
+    A policy whose prefix is promised to attend both ways has ``prefix_change(observation)``, which
+    says how far the first token moves, in [0, 1], when the words after it change their places.
 
     Args:
         policy: reset before every question.
@@ -78,12 +99,13 @@ def probe_policy(policy: Policy, image: Any, instruction: str, *, seed: int = 0)
     # Chance alone must not pass for sight; twice the repeat's distance leaves it some room.
     floor = max(MIN_MOVE, 2.0 * repeat)
     return ProbeReport(
-        measure="action" if plain.token_logits is None else "token distribution",
+        measure=_measure(plain),
         repeat=repeat,
         pictures=by_picture,
         instructions=by_instruction,
         sees=any(value > floor for value in by_picture.values()),
         reads=any(value > floor for value in by_instruction.values()),
+        prefix=_prefix_change(policy, picture, instruction),
     )
 
 
@@ -93,11 +115,44 @@ def distance(one: Any, other: Any) -> float:
         left, right = _probabilities(one.token_logits), _probabilities(other.token_logits)
         if left.shape == right.shape:
             return float(np.abs(left - right).sum(axis=-1).max() / 2.0)
+    if _measure(one) == _measure(other) == "drawn actions":
+        return _plan_distance(_drawn(one), _drawn(other))
     first, second = _array(one.action), _array(other.action)
     if first.shape != second.shape:
         return 1.0
     scale = max(float(np.abs(first).max(initial=0.0)), float(np.abs(second).max(initial=0.0)))
     return 0.0 if scale == 0.0 else float(np.abs(first - second).max() / (2.0 * scale))
+
+
+def _measure(answer: Any) -> str:
+    if answer.token_logits is not None:
+        return "token distribution"
+    drawn = any(getattr(answer, name, None) is not None for name in ("chunk", "samples"))
+    return "drawn actions" if drawn else "action"
+
+
+def _drawn(answer: Any) -> NDArray[np.float64]:
+    """Every action of an answer, ``(rows, D)``: of the plan, and those drawn beside it."""
+    given = (answer.action, answer.chunk, answer.samples)
+    return np.concatenate([np.atleast_2d(_array(one)) for one in given if one is not None])
+
+
+def _plan_distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    if one.shape != other.shape:
+        return 1.0
+    scale = np.maximum(np.abs(one).max(axis=0), np.abs(other).max(axis=0))
+    moved = np.abs(one - other).max(axis=0)
+    live = scale > NEGLIGIBLE * scale.max(initial=0.0)
+    return float((moved[live] / (2.0 * scale[live])).max(initial=0.0))
+
+
+def _prefix_change(policy: Policy, image: NDArray[Any], instruction: str) -> float | None:
+    ask = getattr(policy, "prefix_change", None)
+    if not callable(ask) or not instruction:
+        return None
+    policy.reset(instruction)
+    change = ask(Observation(image=image, instruction=instruction))
+    return None if change is None else float(change)
 
 
 def _ask(policy: Policy, image: NDArray[Any], instruction: str) -> Any:

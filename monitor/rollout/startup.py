@@ -30,7 +30,7 @@ class Finding:
 
     Attributes:
         code: as of a fault: ACTION_SHAPE, ACTION_SPACE, GRIPPER_CONVENTION, UNNORM_MISMATCH,
-            CAMERA_FORMAT, VISION_BYPASS, INSTRUCTION_BYPASS.
+            CAMERA_FORMAT, VISION_BYPASS, PREFIX_CAUSAL, INSTRUCTION_BYPASS.
         message: what was found, what was expected, what to do.
         refuses: the run must not start; otherwise it is a warning.
     """
@@ -194,6 +194,14 @@ def _look(report: ProbeReport, instruction: str) -> list[Finding]:
             "the picture reaches the model. --no-probe starts it all the same."
         )
         found.append(Finding(code="VISION_BYPASS", message=text, refuses=True))
+    if report.mixes is False:
+        text = (
+            "pictures and words of this model should see each other, but its first token does not "
+            "change with the words after it: the attention mask is causal. Such a model acts "
+            "plausibly and wrongly; check the version of transformers. --no-probe starts it all "
+            "the same."
+        )
+        found.append(Finding(code="PREFIX_CAUSAL", message=text, refuses=True))
     if instruction and not report.reads:
         text = "the answer is the same for other instructions; is there one task only?"
         found.append(Finding(code="INSTRUCTION_BYPASS", message=text, refuses=False))

@@ -91,10 +91,22 @@ def _fill_buffers(model: PI0ForConditionalGeneration, device: str) -> None:
     patches = vision.embeddings
     patches.position_ids = torch.arange(patches.num_positions).expand((1, -1))
     waves = model.embed_action_time.sinusoid_embeds
-    waves.sinusoid_freq = waves.compute_freqs(config)
+    waves.sinusoid_freq = _frequencies(config, device)
     left = [name for name, one in model.named_buffers() if one.is_meta]
     left += [name for name, one in model.named_parameters() if one.is_meta]
     if left:
         msg = f"transformers has tensors that are not known here: {left}; install 5.24"
         raise CheckpointError(msg)
     model.to(device)
+
+
+def _frequencies(config: PI0Config, device: str) -> Tensor:
+    """Angular frequencies of the time embedding, shape ``(width / 2,)``, as upstream has them.
+
+    The fastest turns 250 times within t = 1: in float32, which transformers takes, its phase is off
+    by 1e-4. LeRobot and openpi take float64 wherever the device has it.
+    """
+    dtype = torch.float32 if device.startswith("mps") else torch.float64
+    share = torch.linspace(0.0, 1.0, config.dit_config.hidden_size // 2, dtype=dtype)
+    period = config.min_period * (config.max_period / config.min_period) ** share
+    return torch.as_tensor(2.0 * torch.pi / period)

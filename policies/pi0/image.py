@@ -102,8 +102,9 @@ def _between(values: FloatImage, size: int, *, axis: int) -> FloatImage:
     old = values.shape[axis]
     if old == size:
         return values
-    place = (np.arange(size, dtype=np.float32) + np.float32(0.5)) * np.float32(old / size)
-    place = np.maximum(place - np.float32(0.5), np.float32(0.0))
+    # The step is a float32 as torch's is; the rest is rounded once, as its fused operation does.
+    step = float(np.float32(old / size))
+    place = np.maximum((np.arange(size) + 0.5) * step - 0.5, 0.0).astype(np.float32)
     low = np.minimum(place.astype(np.int64), old - 1)
     high = np.minimum(low + 1, old - 1)
     shape = [1] * values.ndim

@@ -132,6 +132,7 @@ class PI0Policy:
         self._seed, self._step = seed, 0
         self._tokenizer_folder = self.checkpoint if tokenizer is None else Path(tokenizer)
         self._tokenizer: Any = None
+        self._said_stateless = False
         self._instruction = ""
         self._prompt: tuple[str, list[int]] | None = None
         self.signals = frozenset({"chunk", "extra", "hidden", "normalized_action"})
@@ -198,15 +199,23 @@ class PI0Policy:
         """Pixels for :meth:`infer` of an RGB picture ``(H, W, 3)`` uint8, ``(1, 3, S, S)``."""
         return prepare_image(image, self.fit)[None]
 
-    def first_prefix_feature(self, observation: Observation) -> FloatArray:
-        """What the prefix's first token, a part of the picture, has become: shape ``(width,)``.
+    def prefix_change(self, observation: Observation) -> float | None:
+        """How far the first token, a part of the picture, moves when the words are turned round.
 
-        Attention goes both ways in π0's prefix, so this must change with the instruction, which
-        comes after it; the check before a run asks whether it does.
+        Attention goes both ways in π0's prefix, so the words, which come later, must reach it; with
+        a causal mask this is exactly 0. The check before a run asks for it.
+
+        Returns:
+            Relative change in [0, 1]; None where turning the words round changes nothing.
         """
         ids = self._ids(observation.instruction or self._instruction)
-        prefix = self._encode([ids], self.preprocess(observation.image))
-        return np.asarray(prefix.first.double().cpu().numpy())
+        turned = [ids[0], *reversed(ids[1:])]
+        if turned == ids:
+            return None
+        pixels = self.preprocess(observation.image)
+        one, other = (self._encode([words], pixels).first.double() for words in (ids, turned))
+        change, size = (one - other).norm(), one.norm() + other.norm()
+        return float(change / size) if float(size) > 0.0 else 0.0
 
     def _encode(self, input_ids: ArrayLike, pixel_values: ArrayLike) -> Prefix:
         pixels = self._tensor(pixel_values, self._dtype)
@@ -246,8 +255,13 @@ class PI0Policy:
         return dim
 
     def _state(self, observation: Observation) -> FloatArray | None:
-        values = self._read_state(observation) if self._read_state is not None else None
+        if self._read_state is None:
+            return None
+        values = self._read_state(observation)
         if values is None:
+            if not self._said_stateless:
+                self._said_stateless = True
+                log.warning("no state in the observation: the model sees the data's mean")
             return None
         known = min(self.settings.state_dim, self.scaling.state.size)
         if len(values) > known:

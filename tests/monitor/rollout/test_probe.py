@@ -71,3 +71,42 @@ def test_distance_of_actions_is_relative() -> None:
     assert distance(one, other) == pytest.approx(1.0)
     assert distance(one, one) == 0.0
     assert distance(one, PolicyOutput(action=np.zeros(3))) == 1.0
+
+
+class Flow:
+    """Plans from noise that a reset fixes; the picture moves one small dimension of them."""
+
+    name = "flow"
+    signals = frozenset({"chunk", "samples"})
+
+    def __init__(self, *, sees: bool, change: float | None = None) -> None:
+        self.sees, self.change = sees, change
+
+    def reset(self, instruction: str) -> None:
+        self.rng = np.random.default_rng(0)
+
+    def act(self, observation: Observation) -> PolicyOutput:
+        draws = self.rng.standard_normal((3, 4, 2)) * [1.0, 1e-3]
+        if self.sees:
+            draws[..., 1] += observation.image.mean() * 1e-7
+        return PolicyOutput(action=draws[0, 0], chunk=draws[0], samples=draws[1:, 0])
+
+    def prefix_change(self, observation: Observation) -> float | None:
+        return self.change
+
+
+def test_drawn_actions_are_compared_dimension_by_dimension() -> None:
+    report = probe_policy(Flow(sees=True), IMAGE, "put the red can on the plate")
+    assert (report.measure, report.repeat, report.sees, report.mixes) == (
+        "drawn actions",
+        0.0,
+        True,
+        None,
+    )
+    assert probe_policy(Flow(sees=False), IMAGE, "wait").fault == "VISION_BYPASS"
+
+
+@pytest.mark.parametrize(("change", "fault"), [(0.0, "PREFIX_CAUSAL"), (0.01, None), (None, None)])
+def test_a_promised_two_way_prefix_must_mix(change: float | None, fault: str | None) -> None:
+    assert probe_policy(Flow(sees=True, change=change), IMAGE, "put it there").fault == fault
+    assert probe_policy(Flow(sees=True, change=change), IMAGE, "").prefix is None
