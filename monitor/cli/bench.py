@@ -99,6 +99,45 @@ def host(
     emit(f"a process of its own adds {(rows[1].median_us - rows[0].median_us) / 1e3:.2f} ms a step")
 
 
+@app.command()
+def sampling(
+    policy: options.Policy = "openvla-mini",
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Sampled actions.")] = 4,
+    calls: Annotated[int, typer.Option("--calls", min=1, help="Answers to time.")] = 50,
+    checkpoint: options.Checkpoint = None,
+    unnorm_key: options.UnnormKey = None,
+    device: options.Device = None,
+    dtype: options.Dtype = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Time sampled actions from one prefill against as many whole inferences; reckon for 7B."""
+    from monitor.cli.session import one_thread
+
+    one_thread()
+    from monitor.rollout.sampling import measure_sampling, reckon_openvla_7b
+
+    given = {
+        "checkpoint": checkpoint,
+        "unnorm_key": unnorm_key,
+        "device": device,
+        "dtype": dtype,
+    }
+    chosen = {key: value for key, value in given.items() if value is not None}
+    timed = measure_sampling(policy, samples=samples, calls=calls, **chosen)
+    reckoned = reckon_openvla_7b(samples=samples)
+    if as_json:
+        emit_json({"policy": policy, "samples": samples, "ms": timed, "openvla-7b": reckoned})
+        return
+    tables = {f"{policy}, ms": timed} | {
+        f"openvla-7b, {unit} (reckoned)": rows for unit, rows in reckoned.items()
+    }
+    for title, rows in tables.items():
+        emit_table(
+            (title, "cost", "share"),
+            [(row.what, f"{row.value:.2f}", f"{row.share:.0%}") for row in rows],
+        )
+
+
 def _table(rows: Any) -> None:
     emit_table(
         COLUMNS,

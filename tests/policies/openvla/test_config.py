@@ -7,19 +7,7 @@ torch = pytest.importorskip("torch")
 from monitor.errors import ConfigError  # noqa: E402
 from policies.openvla.config import OpenVLAConfig  # noqa: E402
 from policies.openvla.model import OpenVLA  # noqa: E402
-
-# What the published openvla-7b says about itself, from its configuration class.
-OPENVLA_7B = {
-    "model_type": "openvla",
-    "timm_model_ids": [
-        "vit_large_patch14_reg4_dinov2.lvd142m",
-        "vit_so400m_patch14_siglip_224",
-    ],
-    "image_sizes": [224, 224],
-    "use_fused_vision_backbone": True,
-    "text_config": {"model_type": "llama", "pad_token_id": 32000, "vocab_size": 32064},
-    "pad_to_multiple_of": 64,
-}
+from policies.openvla.published import OPENVLA_7B  # noqa: E402
 
 
 def test_openvla_7b_has_its_published_size() -> None:
@@ -33,7 +21,7 @@ def test_openvla_7b_has_its_published_size() -> None:
 
 
 def test_384_pixel_variant_has_729_patches() -> None:
-    data = OPENVLA_7B | {
+    data = {**OPENVLA_7B} | {
         "timm_model_ids": ["vit_so400m_patch14_siglip_384"],
         "image_sizes": [384],
         "use_fused_vision_backbone": False,
@@ -43,12 +31,12 @@ def test_384_pixel_variant_has_729_patches() -> None:
 
 def test_unknown_tower_is_named() -> None:
     with pytest.raises(ConfigError, match="vision tower 'vit_huge' is not known"):
-        OpenVLAConfig.from_json(OPENVLA_7B | {"timm_model_ids": ["vit_huge"]})
+        OpenVLAConfig.from_json({**OPENVLA_7B} | {"timm_model_ids": ["vit_huge"]})
 
 
 def test_other_language_models_are_refused() -> None:
     with pytest.raises(ConfigError, match="only 'llama'"):
-        OpenVLAConfig.from_json(OPENVLA_7B | {"text_config": {"model_type": "phi"}})
+        OpenVLAConfig.from_json({**OPENVLA_7B} | {"text_config": {"model_type": "phi"}})
 
 
 def test_folder_without_config_is_refused(tmp_path: object) -> None:
