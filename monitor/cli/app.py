@@ -17,6 +17,7 @@ from monitor.cli import (
     metrics,
     policies,
     probe,
+    proxy,
     replay,
     report,
     run,
@@ -73,5 +74,6 @@ app.command(name="policies")(policies.policies)
 app.command(name="metrics")(metrics.metrics)
 app.command(name="probe")(probe.probe)
 app.command(name="serve-policy")(serve.serve_policy)
+app.command(name="proxy")(proxy.proxy)
 app.command(name="doctor")(doctor.doctor)
 app.add_typer(bench.app, name="bench")

@@ -24,6 +24,8 @@ __all__ = ["RemoteError", "Wire", "open_websocket", "raised_there", "read_reply"
 
 log = logging.getLogger(__name__)
 
+POLICY_VIOLATION: Final = 1008
+"""Close code where a key is missing or wrong behind a proxy."""
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 2.0
 _GONE: Final = "the next episode connects again"
@@ -151,6 +153,9 @@ class Wire:
             metadata = decode(connection.recv(timeout_s))
         except ConnectionClosed as error:
             connection.close_socket()
+            if connection.close_code == POLICY_VIOLATION:
+                msg = f"{self.url} refuses us ({connection.close_reason})"
+                raise RemoteError(msg) from error
             raise _BusyError(str(error)) from error
         except WireFormatError as error:
             connection.close_socket()

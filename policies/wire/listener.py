@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from socket import AF_INET, AF_INET6
 from typing import Final, Protocol, final
@@ -78,6 +81,26 @@ class Listener:
     def serve_forever(self) -> None:
         """Serve until :meth:`shutdown`, called from another thread, or Ctrl-C."""
         self._server.serve_forever()
+
+    @contextmanager
+    def background(self) -> Iterator[str]:
+        """Serve in a thread while the context lasts; gives the URL.
+
+        >>> class Nothing:
+        ...     def trouble(self): return None
+        ...     def check(self, connection, request): return None
+        ...     def serve(self, connection): connection.close()
+        >>> with Listener(Nothing(), Listen(port=0)).background() as url:
+        ...     url.startswith("ws://127.0.0.1:")
+        True
+        """
+        thread = threading.Thread(target=self.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield self.url
+        finally:
+            self.shutdown()
+            thread.join()
 
     def shutdown(self) -> None:
         """Close every connection and end :meth:`serve_forever`."""

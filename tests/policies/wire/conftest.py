@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -96,10 +95,7 @@ def serve() -> Iterator[Serve]:
             load = policy if isinstance(policy, type) else lambda: policy
             service = PolicyService(load, **given)
             server = Listener(service, listen, max_message_bytes=max_message_bytes)
-            thread = threading.Thread(target=server.serve_forever)
-            thread.start()
-            stack.callback(thread.join, 10)
-            stack.callback(server.shutdown)
+            stack.enter_context(server.background())
             return server
 
         yield start

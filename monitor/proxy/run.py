@@ -1,0 +1,153 @@
+"""The run folder of a proxy: episodes of all its clients, in one trace."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from monitor.pipeline import Monitor
+from monitor.proxy.world import ClientWorld, UpstreamPolicy
+from monitor.rollout.header import run_header
+from monitor.rollout.loop import NO_SUCCESS, run_episode
+from monitor.rollout.plain import verdict
+from monitor.rollout.recorder import TraceRecorder
+from monitor.rollout.records import EpisodeResult, EpisodeSpec, EpisodeStart, StepRecord
+from monitor.trace import RunFolder, RunWriter, TraceError, check_free
+
+__all__ = ["NO_VERDICT", "ProxyRun"]
+
+log = logging.getLogger(__name__)
+
+NO_VERDICT = (
+    "no verdict: the client sent no 'vlawatch/success', so nobody knows whether the task was solved"
+)
+
+
+@final
+class ProxyRun:
+    """Runs the clients' episodes through the loop and writes what it sees.
+
+    Args:
+        out: folder to write to; None writes nothing.
+        env_name: what the header calls the environment.
+        url: of the policy server.
+        summarise: makes ``summary.json``.
+
+    Raises:
+        TraceError: if the folder holds a run already.
+    """
+
+    def __init__(
+        self,
+        out: Path | None,
+        *,
+        env_name: str,
+        url: str,
+        summarise: Callable[[RunFolder], Mapping[str, Any]] | None = None,
+    ) -> None:
+        if out is not None:
+            check_free(out)
+        self._out, self._env_name, self._url = out, env_name, url
+        self._summarise = summarise
+        self._lock = threading.RLock()
+        self._writer: RunWriter | None = None
+        self._kind: Any = None
+        self.episodes = 0
+        """Episodes begun."""
+
+    def watch(self, world: ClientWorld, monitor: Monitor, served: str) -> EpisodeResult:
+        """Run one episode to its end.
+
+        Raises:
+            TraceError: if it is of another robot or policy than those before: one folder holds one
+                kind of run.
+        """
+        with self._lock:
+            self._same_kind(world, monitor, served)
+            number, self.episodes = self.episodes, self.episodes + 1
+            attempt = 1 if self._writer is None else self._writer.begin(number)
+        return run_episode(
+            world,
+            UpstreamPolicy(world, served),
+            monitor,
+            (_Recorder(self._writer, self._lock, acts=world.acts),),
+            spec=EpisodeSpec(scene=number),
+            episode=number,
+            attempt=attempt,
+        )
+
+    def close(self) -> Mapping[str, Any] | None:
+        """Write the summary and release the folder; the summary, where there is one."""
+        with self._lock:
+            if self._writer is None:
+                return None
+            summary = None
+            if self._summarise is not None:
+                summary = self._summarise(RunFolder(self._writer.path))
+                self._writer.write_summary(summary)
+            self._writer.close()
+            self._writer = None
+            return summary
+
+    def _same_kind(self, world: ClientWorld, monitor: Monitor, served: str) -> None:
+        kind = (served, world.told)
+        if self._kind is None:
+            self._kind = kind
+            if self._out is not None:
+                header = run_header(
+                    env_name=self._env_name,
+                    env=world,
+                    policy_name=served,
+                    monitor=monitor,
+                    specs=(),
+                    policy_kwargs={"url": self._url},
+                )
+                self._writer = RunWriter(self._out, header)
+        elif kind != self._kind:
+            msg = (
+                f"{self._out or 'this run'} holds episodes of {self._kind}, this client has "
+                f"{kind}: give it a proxy of its own"
+            )
+            raise TraceError(msg)
+
+
+class _Recorder:
+    """Writes and tells, one client at a time."""
+
+    def __init__(self, writer: RunWriter | None, lock: threading.RLock, *, acts: bool) -> None:
+        self._recorder = None if writer is None else TraceRecorder(writer)
+        self._lock = lock
+        self._acts = acts
+        self._episode = 0
+
+    def on_start(self, start: EpisodeStart) -> None:
+        """An episode begins."""
+        self._episode = start.episode
+        log.info('episode %d: "%s"', start.episode, start.instruction)
+        if self._recorder is not None:
+            self._recorder.on_start(start)
+
+    def on_step(self, record: StepRecord) -> None:
+        """Write a step; a proxy that only watches has sent the policy's own action."""
+        for alert in record.decision.alerts:
+            log.info("episode %d step %d: %s", self._episode, record.step, alert.message)
+        if not self._acts and record.sent is not None:
+            record = replace(record, sent=np.asarray(record.inputs.action, dtype=np.float64))
+        if self._recorder is not None:
+            with self._lock:
+                self._recorder.on_step(record)
+
+    def on_end(self, result: EpisodeResult) -> None:
+        """Write how it ended."""
+        message = result.message.replace(NO_SUCCESS, NO_VERDICT)
+        result = replace(result, message=message)
+        log.info("episode %d: %s", result.episode, verdict(result))
+        if self._recorder is not None:
+            with self._lock:
+                self._recorder.on_end(result)
