@@ -79,7 +79,7 @@ def repeatable(trial: Trial) -> None:
 
 def scene_changes(trial: Trial) -> None:
     """Another scene is another start, and info says which."""
-    frames = {scene: trial.reset(scene) for scene in trial.scenes}
+    frames = {scene: trial.start(scene)[0] for scene in trial.scenes}
     if len(frames) < 2:
         text = "needs two scenes"
         raise NotTestableError(text)
@@ -112,7 +112,6 @@ def _refused(trial: Trial, options: dict[str, Any], *words: str) -> None:
 def unknown_options(trial: Trial) -> None:
     """A mistyped option is a ValueError that lists the known ones."""
     _refused(trial, {"scen": 0}, "scen", "scene")
-    trial.reset()
 
 
 def unknown_scene(trial: Trial) -> None:
@@ -121,7 +120,6 @@ def unknown_scene(trial: Trial) -> None:
     count = trial.core.scene_count
     if count is not None:
         _refused(trial, {"scene": count}, str(count))
-    trial.reset()
 
 
 def disturbances(trial: Trial) -> None:

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from envs.base import Contact, Info
-from envs.conformance.trial import Frame, Trial, fail
+from envs.conformance.trial import Trial, fail
 from envs.robot import RobotSpec
 
 __all__ = ["attributes", "contacts", "info_values", "object_poses", "observation", "spaces"]
@@ -61,17 +61,15 @@ def spaces(trial: Trial) -> None:
         fail(f"action_space must be a Box of shape (7,), got {space}")
     if not (np.all(space.low[:6] < 0) and np.all(space.high[:6] > 0)):
         fail(f"zero motion must lie inside the action space {space.low} … {space.high}")
-    seen: Any = trial.reset().obs
-    if not trial.env.observation_space.contains(seen):
-        fail("observation_space does not contain what reset returned")
-    seen = trial.step(trial.action()).obs
-    if not trial.env.observation_space.contains(seen):
-        fail("observation_space does not contain what step returned")
+    for frame, call in zip(trial.start(), ("reset", "step"), strict=True):
+        obs: Any = frame.obs
+        if not trial.env.observation_space.contains(obs):
+            fail(f"observation_space does not contain what {call} returned")
 
 
 def observation(trial: Trial) -> None:
     """Every entry has its shape and type, quaternions have length 1, the opening is in [0, 1]."""
-    for frame in (trial.reset(), trial.step(trial.action())):
+    for frame in trial.start():
         obs: Any = frame.obs
         image = obs["image"]
         if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
@@ -90,7 +88,7 @@ def observation(trial: Trial) -> None:
 
 def info_values(trial: Trial) -> None:
     """Every key is there with its type; unknown is None where the contract allows it."""
-    for frame, elapsed in ((trial.reset(), 0), (trial.step(trial.action()), 1)):
+    for elapsed, frame in enumerate(trial.start()):
         info: Any = frame.info
         missing = sorted(set(get_type_hints(Info)) - set(info))
         if missing:
@@ -123,7 +121,7 @@ def _is_pose(pose: Any) -> bool:
 def object_poses(trial: Trial) -> None:
     """Poses have 7 numbers with a unit quaternion; object and target are among their names."""
     for scene in trial.scenes:
-        info = trial.reset(scene).info
+        info = trial.start(scene)[0].info
         poses = {**info["object_poses"], "tcp_pose_world": info["tcp_pose_world"]}
         for name, pose in poses.items():
             if not _is_pose(pose):
@@ -137,17 +135,15 @@ def object_poses(trial: Trial) -> None:
 
 def contacts(trial: Trial) -> None:
     """Contacts are named pairs with a possible force; neighbouring links do not count."""
-    frame = trial.reset()
-    for seen in [frame, *(trial.step(trial.action()) for _ in range(3))]:
-        _check_contacts(seen)
+    for frame in (*trial.start(), *trial.moved(2)):
+        _check_contacts(frame.info["contacts"])
 
 
-def _check_contacts(frame: Frame) -> None:
-    found = frame.info["contacts"]
+def _check_contacts(found: tuple[Contact, ...] | None) -> None:
     if found is None:
         return
     if not isinstance(found, tuple) or not all(isinstance(item, Contact) for item in found):
         fail(f"contacts must be None or a tuple of envs.base.Contact, got {found!r}")
     for contact in found:
         if not (np.isfinite(contact.force_n) and 0.0 <= contact.force_n < _IMPOSSIBLE_FORCE_N):
-            fail(f"{contact} while the arm stands still: links of the robot pressed together?")
+            fail(f"{contact} while the arm moves freely: links of the robot pressed together?")

@@ -31,14 +31,14 @@ _HELD_M: Final = 0.15
 
 def starts_unsolved(trial: Trial) -> None:
     """No scene starts solved or with the object in the fingers, not even after a solved one."""
+    starts = [trial.start(scene) for scene in trial.scenes]
     with suppress(NotTestableError):
         trial.solved()
-    for scene in trial.scenes:
-        trial.reset(scene)
-        info = trial.step(trial.action()).info
+        starts.append((trial.reset(), trial.step(trial.action())))
+    for info in (frame.info for start in starts for frame in start):
         if info["success"] or info["grasped"] or info["wrong_object"]:
             fail(
-                f"after one idle step of scene {scene}: success {info['success']}, grasped "
+                f"step {info['elapsed_steps']} of scene {info['scene']}, all idle: success {info['success']}, grasped "
                 f"{info['grasped']}, wrong_object {info['wrong_object']}"
             )
 
@@ -61,7 +61,7 @@ def _expected_distances(frame: Frame) -> list[float]:
 
 def goal_distance(trial: Trial) -> None:
     """Goal distance is what the poses give: by phase of the task, in metres."""
-    frames = [trial.reset(scene) for scene in trial.scenes]
+    frames = [trial.start(scene)[0] for scene in trial.scenes]
     if trial.expert is not None:
         frames += trial.solved()
     if all(frame.info["goal_distance"] is None for frame in frames):
@@ -171,7 +171,7 @@ def objects_drawn(trial: Trial) -> None:
         raise NotTestableError(text)
     starts: list[tuple[int, Frame, FloatArray, list[FloatArray]]] = []
     for scene in trial.scenes:
-        frame = trial.reset(scene)
+        frame = trial.start(scene)[0]
         at = np.asarray(pixel_of(_place(frame.info)))
         if np.abs(at).max() >= 1.0:
             fail(f"{frame.info['object']!r} of scene {scene} is outside the picture: {at}")

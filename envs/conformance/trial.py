@@ -103,6 +103,7 @@ class Trial:
         self._env: RobotEnv | None = None
         self._scenes = scenes
         self._solved: tuple[Frame, ...] | None = None
+        self._starts: dict[int, tuple[Frame, Frame]] = {}
         self._moves: dict[int, tuple[Frame, ...]] = {}
 
     def __enter__(self) -> Trial:
@@ -178,6 +179,13 @@ class Trial:
             if np.linalg.norm(frame.obs["tcp_position"] - before) < _STILL_M:
                 break
         return frame
+
+    def start(self, scene: int | None = None) -> tuple[Frame, Frame]:
+        """What a scene looks like after its reset and after one idle step; looked at once."""
+        index = self.scenes[0] if scene is None else scene
+        if index not in self._starts:
+            self._starts[index] = self.reset(index), self.step(self.action())
+        return self._starts[index]
 
     def moved(self, axis: int) -> tuple[Frame, ...]:
         """Frames of going 5 cm along a base axis in five steps, from rest to rest; gone once."""
