@@ -10,11 +10,19 @@ from numpy.typing import NDArray
 
 from monitor.errors import MonitorError
 
-__all__ = ["NoExpertError", "ask_expert"]
+__all__ = ["NoExpertError", "ask_expert", "has_expert"]
 
 
 class NoExpertError(MonitorError, AttributeError):
     """An environment has no scripted expert."""
+
+
+def has_expert(env: Any) -> bool:
+    """Whether :func:`ask_expert` has somebody to ask."""
+    core = getattr(env, "unwrapped", env)
+    return callable(getattr(core, "expert_action", None)) or isinstance(
+        getattr(core, "expert", None), str
+    )
 
 
 def ask_expert(env: Any) -> NDArray[np.float64]:
@@ -37,7 +45,7 @@ def ask_expert(env: Any) -> NDArray[np.float64]:
         return np.asarray(method(), dtype=np.float64)
     named = getattr(core, "expert", None)
     if not isinstance(named, str):
-        msg = f"environment {type(core).__name__} has no scripted expert; choose another policy"
+        msg = "this environment has no scripted expert; choose another policy"
         raise NoExpertError(msg)
     module, _, function = named.partition(":")
     ask = getattr(importlib.import_module(module), function)

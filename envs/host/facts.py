@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import Any, Final
 
+from envs.expert import ask_expert, has_expert
 from envs.host.spaces import plain_space, read_space
 from envs.robot import GripperCommand, RobotSpec
 
-__all__ = ["changing_facts", "facts_of", "host_versions", "read_facts"]
+__all__ = ["EXTRA_CALLS", "changing_facts", "facts_of", "host_versions", "read_facts"]
 
 MIRRORED: Final = (
     "control_dt_s",
@@ -25,6 +27,13 @@ MIRRORED: Final = (
 )
 """Attributes of plain values; they are read again after every reset."""
 SPACES: Final = ("action_space", "observation_space")
+EXTRA_CALLS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+    {
+        "expert_action": ask_expert,
+        "pixel_of": lambda env, position: env.unwrapped.pixel_of(position),
+    }
+)
+"""Methods that may be called in another process beside gymnasium's own; each takes the env first."""
 _PACKAGES: Final = (
     "numpy",
     "gymnasium",
@@ -50,9 +59,12 @@ def changing_facts(env: Any) -> dict[str, Any]:
 def facts_of(env: Any) -> dict[str, Any]:
     """Everything that is mirrored of an environment."""
     facts = changing_facts(env)
-    robot = getattr(getattr(env, "unwrapped", env), "robot", None)
+    core = getattr(env, "unwrapped", env)
+    robot = getattr(core, "robot", None)
     if isinstance(robot, RobotSpec):
         facts["robot"] = asdict(robot)
+    offered = {"expert_action": has_expert(env), "pixel_of": hasattr(core, "pixel_of")}
+    facts["extra_calls"] = tuple(name for name in EXTRA_CALLS if offered[name])
     for name in SPACES:
         if (space := getattr(env, name, None)) is not None:
             facts[name] = plain_space(space)

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 from envs.host.facts import read_facts
@@ -50,7 +51,8 @@ class HostedEnv:
 
     It is what :func:`envs.make_env` gives as far as the loop can see: the attributes of the
     contract (``robot``, ``control_dt_s``, spaces, …) are those of the environment, what it raises
-    is raised here. A process that dies or hangs is an :class:`envs.host.errors.EnvProcessError`;
+    is raised here; of its other methods those of :data:`envs.host.facts.EXTRA_CALLS` that it has
+    may be called. A process that dies or hangs is an :class:`envs.host.errors.EnvProcessError`;
     the next reset starts a fresh one, also after :meth:`close`.
 
     Args:
@@ -82,6 +84,7 @@ class HostedEnv:
     disturbances: tuple[str, ...]
     scene_count: int | None
     task: str
+    extra_calls: tuple[str, ...]
 
     def __init__(
         self,
@@ -143,18 +146,21 @@ class HostedEnv:
         """A picture for people."""
         return self._call("render", {}, f"rendering step {self._steps} of")
 
-    def expert_action(self) -> Any:
-        """What the environment's own expert would do; privileged.
-
-        Raises:
-            AttributeError: if the environment has no expert.
-        """
-        return self._call("expert", {}, f"asking the expert at step {self._steps} of")
-
     def close(self) -> None:
         """End the process."""
         if self._process is not None:
             self._process.close()
+
+    def __getattr__(self, name: str) -> Any:
+        # Only what the environment has is here, so that hasattr() tells the truth.
+        if name in self.__dict__.get("extra_calls", ()):
+            return partial(self._extra, name)
+        msg = f"environment {self.__dict__.get('_name')} has no attribute {name!r}"
+        raise AttributeError(msg)
+
+    def _extra(self, name: str, *arguments: Any) -> Any:
+        asked = {"name": name, "arguments": list(arguments)}
+        return self._call("extra", asked, f"calling {name} at step {self._steps} of")
 
     def _call(self, name: str, arguments: Mapping[str, Any], when: str) -> Any:
         process = self._process

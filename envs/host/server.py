@@ -8,9 +8,8 @@ from contextlib import suppress
 from pathlib import PurePath
 from typing import Any, Final
 
-from envs.expert import ask_expert
 from envs.host.channel import Channel, ChannelClosedError
-from envs.host.facts import changing_facts, facts_of, host_versions
+from envs.host.facts import EXTRA_CALLS, changing_facts, facts_of, host_versions
 from envs.registry import make_env
 
 __all__ = ["CALLS", "serve"]
@@ -62,9 +61,14 @@ class _Served:
         """Render it."""
         return self.env.render()
 
-    def expert(self) -> Any:
-        """Ask its scripted expert."""
-        return ask_expert(self.env)
+    def extra(self, name: str, arguments: list[Any]) -> Any:
+        """Call one of :data:`envs.host.facts.EXTRA_CALLS`."""
+        if name not in EXTRA_CALLS:
+            msg = (
+                f"{name} may not be called from another process; allowed: {', '.join(EXTRA_CALLS)}"
+            )
+            raise AttributeError(msg)
+        return EXTRA_CALLS[name](self.env, *arguments)
 
     def close(self) -> None:
         """Close it; an environment that fails at that is gone all the same."""
@@ -78,7 +82,7 @@ CALLS: Final[dict[str, Callable[..., Any]]] = {
     "reset": _Served.reset,
     "step": _Served.step,
     "render": _Served.render,
-    "expert": _Served.expert,
+    "extra": _Served.extra,
 }
 """What may be called, by name; everything else is out of reach."""
 

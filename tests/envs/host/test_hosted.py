@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from envs import make_env
+from envs.expert import NoExpertError, ask_expert
 from envs.host.errors import EnvDiedError, EnvHungError, EnvRaisedError
 from envs.host.hosted import Deadlines, HostedEnv, find_python
 from envs.robot import ROBOTS
@@ -128,9 +129,18 @@ def test_an_unmakeable_environment_says_why(host: Host) -> None:
 def test_an_environment_without_an_expert_says_so() -> None:
     env = HostedEnv("envs.host.blank:BlankEnv", {"image_size": (4, 4)})
     env.reset()
-    with pytest.raises(AttributeError, match="BlankEnv has no scripted expert"):
-        env.expert_action()
+    assert not hasattr(env, "expert_action")
+    with pytest.raises(NoExpertError, match="no scripted expert"):
+        ask_expert(env)
     env.close()
+
+
+def test_nothing_else_may_be_called(host: Host) -> None:
+    env = host("ReachEnv")
+    assert env.extra_calls == ("expert_action",)
+    env.extra_calls = ("expert_action", "break_down")
+    with pytest.raises(AttributeError, match="break_down may not be called"):
+        env.break_down()
 
 
 # ---- how it ends ---------------------------------------------------------------------------

@@ -83,10 +83,10 @@ def test_a_broken_simulator_costs_its_episode_and_no_other(
         if one.outcome != "error":
             assert (one.steps, one.peak_score) == (other.steps, other.peak_score)
 
-    again = sweep(hosted("ReachEnv"), out, resume=True)
+    again = sweep(make_env("host_doubles:ReachEnv"), out, resume=True)
     assert [one.attempt for one in again.results] == [1, 1, 1, 1]
     assert again.errors == 1
-    mended = sweep(hosted("ReachEnv"), out, resume=True, retry_errors=True)
+    mended = sweep(make_env("host_doubles:ReachEnv"), out, resume=True, retry_errors=True)
     assert [one.attempt for one in mended.results] == [1, 1, 2, 1]
     assert [one.outcome for one in mended.results] == ["success"] * 4
 
