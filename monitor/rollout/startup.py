@@ -29,8 +29,8 @@ class Finding:
     """Something that does not fit.
 
     Attributes:
-        code: as of a fault: ACTION_SHAPE, ACTION_SPACE, GRIPPER_CONVENTION, UNNORM_MISMATCH,
-            CAMERA_FORMAT, VISION_BYPASS, PREFIX_CAUSAL, INSTRUCTION_BYPASS.
+        code: as of a fault: ACTION_SHAPE, ACTION_SPACE, GRIPPER_CONVENTION, ROBOT_MISMATCH,
+            UNNORM_MISMATCH, CAMERA_FORMAT, VISION_BYPASS, PREFIX_CAUSAL, INSTRUCTION_BYPASS.
         message: what was found, what was expected, what to do.
         refuses: the run must not start; otherwise it is a warning.
     """
@@ -90,7 +90,7 @@ def check_start(env: Any, policy: Policy, spec: EpisodeSpec) -> StartReport:
             bind(env)
         seen = start.sensed()
         findings += _space(env) + _picture(policy, seen.get("image"))
-        findings += _statistics(env, policy)
+        findings += _robots(env, policy) + _statistics(env, policy)
         if not findings:
             findings += _answer(env, policy, start)
         if getattr(policy, "needs_image", True) and not any(one.refuses for one in findings):
@@ -135,6 +135,20 @@ def _picture(policy: Policy, image: Any) -> list[Finding]:
     return [Finding(code="CAMERA_FORMAT", message=text, refuses=True)]
 
 
+def _robots(env: Any, policy: Policy) -> list[Finding]:
+    """The robot that the policy's actions are made for, where both sides name one."""
+    wanted, there = _robot_name(policy), _robot_name(getattr(env, "unwrapped", env))
+    if wanted is None or there is None or wanted == there:
+        return []
+    text = f"the policy's actions are made for {wanted}, this robot is {there}; give robot={there}"
+    return [Finding(code="ROBOT_MISMATCH", message=text, refuses=True)]
+
+
+def _robot_name(owner: Any) -> str | None:
+    name = getattr(getattr(owner, "robot", None), "name", None)
+    return name if isinstance(name, str) else None
+
+
 def _statistics(env: Any, policy: Policy) -> list[Finding]:
     """Un-normalisation, where the policy shows its statistics (``q01``, ``q99``, ``mask``)."""
     known = getattr(policy, "statistics", None)
@@ -161,10 +175,12 @@ def _statistics(env: Any, policy: Policy) -> list[Finding]:
         )
         found.append(Finding(code="UNNORM_MISMATCH", message=text, refuses=bool(wrong.sum() >= 3)))
     # The last dimension; where it is not scaled, its quantiles still tell the data's convention.
-    if q01[-1] > -0.1 and q99[-1] > 0.5 and low[-1] < -0.5:
+    # A policy with a robot has mapped it already.
+    told = _robot_name(policy) is not None
+    if q01[-1] > -0.1 and q99[-1] > 0.5 and low[-1] < -0.5 and not told:
         text = (
             f"the policy's gripper runs over [{q01[-1]:.3g}, {q99[-1]:.3g}], the environment's over "
-            f"[{low[-1]:.3g}, {high[-1]:.3g}] with its upper end open; map 0 to the lower end"
+            f"[{low[-1]:.3g}, {high[-1]:.3g}]; load the policy with robot=, see `vlawatch policies`"
         )
         found.append(Finding(code="GRIPPER_CONVENTION", message=text, refuses=False))
     return found

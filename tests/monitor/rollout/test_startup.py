@@ -12,6 +12,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from envs.robot import ROBOTS
 from monitor.errors import StartRefusedError
 from monitor.rollout import EpisodeSpec
 from monitor.rollout.startup import StartReport, check_start
@@ -137,6 +138,26 @@ def test_the_policys_statistics(
     assert codes(report) == expected - {"GRIPPER_CONVENTION"}
 
 
+def test_a_policy_for_another_robot_is_refused(fake_env: Callable[..., Any]) -> None:
+    env, policy = fake_env(), Looker()
+    env.robot, policy.robot = ROBOTS["widowx"], ROBOTS["google_robot"]  # type: ignore[attr-defined]
+    report = check_start(env, policy, SCENE)
+    assert codes(report) == {"ROBOT_MISMATCH"}
+    assert "robot=widowx" in report.findings[0].message
+    policy.robot = ROBOTS["widowx"]  # type: ignore[attr-defined]
+    assert not check_start(env, policy, SCENE).findings
+
+
+def test_an_opening_that_the_robot_maps_is_no_finding(fake_env: Callable[..., Any]) -> None:
+    policy: Any = Looker()
+    q01, q99 = -0.6 * HIGH, 0.6 * HIGH
+    q01[-1], q99[-1] = 0.0, 1.0
+    policy.statistics = SimpleNamespace(q01=q01, q99=q99, mask=np.arange(7) < 6)
+    assert codes(check_start(fake_env(), policy, SCENE), refuses=False) == {"GRIPPER_CONVENTION"}
+    policy.robot = ROBOTS["widowx"]
+    assert not check_start(fake_env(), policy, SCENE).findings
+
+
 def test_what_raises_is_left_to_the_loop(fake_env: Callable[..., Any]) -> None:
     report = check_start(fake_env(broken={(0, -1): OSError("no camera")}), Looker(), SCENE)
     assert "no camera" in report.skipped
@@ -154,8 +175,8 @@ def test_the_command_refuses_with_code_3(
     from monitor.cli.main import main
 
     made = {"blind": Looker(blind=True), "looker": Looker()}
-    monkeypatch.setattr(session, "open_env", lambda name: fake_env(horizon_steps=3))
-    monkeypatch.setattr(session, "open_policy", lambda name, **given: (made[name], {}))
+    monkeypatch.setattr(session, "open_env", lambda *_: fake_env(horizon_steps=3))
+    monkeypatch.setattr(session, "open_policy", lambda name, *_, **given: (made[name], {}))
 
     def run(policy: str, *more: str) -> int:
         out = tmp_path / "-".join([policy, *more])
