@@ -42,6 +42,11 @@ POLICIES: Final[dict[str, PolicySpec]] = {
         summary="OpenVLA's architecture with 0.9 M parameters, trained for widowx-put-on",
         extra="vla",
     ),
+    "pi0": PolicySpec(
+        target="policies.pi0.policy:PI0Policy",
+        summary="π0 from a checkpoint folder of LeRobot, openpi or transformers (checkpoint=DIR)",
+        extra="vla",
+    ),
     "spatialvla": PolicySpec(
         target="policies.spatialvla.policy:SpatialVLAPolicy",
         summary="SpatialVLA from a checkpoint folder (checkpoint=DIR): chunks of four actions",
