@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["between", "inverse", "multiply", "rotation_matrix", "rotation_vector"]
+__all__ = [
+    "between",
+    "euler_xyz",
+    "inverse",
+    "multiply",
+    "rotation_matrix",
+    "rotation_vector",
+    "turned",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -51,6 +59,37 @@ def rotation_vector(start: ArrayLike, end: ArrayLike) -> FloatArray:
     sine = float(np.linalg.norm(turn[1:]))
     factor = 2.0 * np.arctan2(sine, turn[0]) / sine if sine > 1e-12 else 2.0
     return np.asarray(factor * turn[1:], dtype=np.float64)
+
+
+def turned(quaternion: ArrayLike, vector: ArrayLike) -> FloatArray:
+    """Orientation ``quaternion`` turned by an axis-angle vector [rad] of the frame it is in.
+
+    >>> turned([1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 3.141592653589793]).round(12) + 0.0
+    array([0., 0., 0., 1.])
+    """
+    return _product(_quaternion(vector), np.asarray(quaternion, dtype=np.float64))
+
+
+def _quaternion(vector: ArrayLike) -> FloatArray:
+    given = np.asarray(vector, dtype=np.float64)
+    angle = float(np.linalg.norm(given))
+    axis = given / angle if angle > 0.0 else given
+    return np.array([np.cos(angle / 2), *(np.sin(angle / 2) * axis)])
+
+
+def euler_xyz(vector: ArrayLike) -> FloatArray:
+    """Intrinsic x, y, z Euler angles of an axis-angle vector [rad], shape ``(3,)``.
+
+    >>> euler_xyz([0.0, 0.0, 0.3]).round(12) + 0.0
+    array([0. , 0. , 0.3])
+    """
+    matrix = rotation_matrix(_quaternion(vector))
+    middle = np.arcsin(np.clip(matrix[0, 2], -1.0, 1.0))
+    if abs(matrix[0, 2]) > 1.0 - 1e-12:
+        # The first and the last axis coincide: all of their turn is the first's.
+        return np.array([np.arctan2(matrix[2, 1], matrix[1, 1]), middle, 0.0])
+    first = np.arctan2(-matrix[1, 2], matrix[2, 2])
+    return np.array([first, middle, np.arctan2(-matrix[0, 1], matrix[0, 0])])
 
 
 def multiply(a: ArrayLike, b: ArrayLike) -> FloatArray:

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from envs.base import Contact
-from envs.pose import multiply
+from envs.pose import multiply, turned
 from envs.robot import ROBOTS
 
 FloatArray = NDArray[np.float64]
@@ -19,17 +19,6 @@ BASE: Final = np.array([0.147, 0.028, 0.87, 0.0, 0.0, 0.0, 1.0])
 DOWN: Final = np.array([0.5**0.5, 0.0, 0.5**0.5, 0.0])
 HIGH: Final = np.array([0.05, 0.05, 0.05, 0.3, 0.3, 0.3, 1.0], dtype=np.float32)
 SIZE: Final = 64
-
-
-def quaternion_of(vector: FloatArray) -> FloatArray:
-    angle = float(np.linalg.norm(vector))
-    axis = vector / angle if angle > 0 else vector
-    return np.array([np.cos(angle / 2), *(np.sin(angle / 2) * axis)])
-
-
-def turned(quaternion: FloatArray, by: FloatArray) -> FloatArray:
-    """``quaternion`` turned by the rotation ``by`` in the frame that it is given in."""
-    return multiply([0.0, 0.0, 0.0, *by], [0.0, 0.0, 0.0, *quaternion])[3:]
 
 
 class ToyEnv(gym.Env[Any, Any]):
@@ -110,7 +99,7 @@ class ToyEnv(gym.Env[Any, Any]):
         self.tool = self.tool + way
 
     def rotate(self, vector: FloatArray) -> None:
-        self.turn = turned(self.turn, quaternion_of(vector))
+        self.turn = turned(self.turn, vector)
 
     def squeeze(self, command: float) -> None:
         self.opening = float(np.clip(self.opening + 0.25 * command, 0.0, 1.0))

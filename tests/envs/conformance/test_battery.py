@@ -11,7 +11,7 @@ import pytest
 
 from envs.base import Contact
 from envs.conformance import CHECKS, Outcome, Trial, check_env, run_check
-from envs.pose import multiply
+from envs.pose import multiply, turned
 
 
 def test_an_environment_that_keeps_the_contract_passes_every_check(toy: Any, expert: Any) -> None:
@@ -65,9 +65,7 @@ def _euler(env: Any, vector: Any) -> None:
 
 
 def _tool_frame(env: Any, vector: Any) -> None:
-    half = np.linalg.norm(vector) / 2
-    axis = vector / max(2 * half, 1e-12)
-    turn = [0.0, 0.0, 0.0, np.cos(half), *(np.sin(half) * axis)]
+    turn = [0.0, 0.0, 0.0, *turned([1.0, 0.0, 0.0, 0.0], vector)]
     env.turn = multiply([0.0, 0.0, 0.0, *env.turn], turn)[3:]
 
 
