@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from monitor.errors import MonitorError
@@ -57,7 +56,8 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
     """
     tensors: dict[str, Tensor] = {}
     for path in tensor_files(folder):
-        tensors.update(load_file(path))
+        with _opened(path) as file:
+            tensors.update({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
     return tensors
 
 
@@ -80,7 +80,7 @@ class TensorFiles:
             CheckpointError: as :func:`tensor_files`.
         """
         paths = tensor_files(folder)
-        yield cls([safe_open(path, framework="pt", device=str(device)) for path in paths])
+        yield cls([_opened(path, device) for path in paths])
 
     def described(self) -> dict[str, Tensor]:
         """Tensors on ``meta`` by key: their shapes, without reading any."""
@@ -101,9 +101,20 @@ def stream_tensors(folder: Path, dtype: torch.dtype) -> Iterator[tuple[str, Tens
         CheckpointError: as :func:`tensor_files`.
     """
     for path in tensor_files(folder):
-        with safe_open(path, framework="pt") as file:
+        with _opened(path) as file:
             for name in file.keys():  # noqa: SIM118  no dict
                 yield name, _floating(file.get_tensor(name), dtype)
+
+
+def _opened(path: Path, device: str | torch.device = "cpu") -> Any:
+    try:
+        return safe_open(path, framework="pt", device=str(device))
+    except SafetensorError as error:
+        msg = (
+            f"{path} is no whole safetensors file ({error}); it holds {path.stat().st_size} bytes: "
+            "copy it again, and see that it is no Git LFS pointer"
+        )
+        raise CheckpointError(msg) from error
 
 
 def _floating(tensor: Tensor, dtype: torch.dtype) -> Tensor:
