@@ -1,15 +1,14 @@
 """Sums over logits: the only passes over a vocabulary, taken where the logits are.
 
-A row is one token. Numpy logits of a small vocabulary go through one buffer that stays in the
-cache; a large one goes through torch's exponential where torch is loaded, as it is the quicker;
-logits on another device are summed up there, and one transfer brings the sums.
+A row is one token. Many short rows are worked on at once, long ones each alone, so that what is
+made of them stays in the cache; logits on another device are summed up there, and one transfer
+brings the sums.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from math import gcd, isnan
+from math import isfinite, isnan
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
@@ -18,9 +17,7 @@ from numpy.typing import NDArray
 from monitor.metrics.tokens import (
     LARGEST,
     SECOND,
-    SQUARES,
     TOP,
-    WEIGHTED,
     TokenView,
     Z,
     token_view,
@@ -31,14 +28,10 @@ LARGE: Final = 4096
 """Classes from which on every pass counts, and no longer every call."""
 BLOCK: Final = 1 << 15
 """Logits that are worked on at once: with what is made of them they stay in the cache."""
-TORCH_BLOCK: Final = 1 << 18
-"""The same for torch, whose calls cost more."""
 LEAST: Final = -700.0
 """Stands for the logarithm of 0: e^-700 is 0 in float32 and as good as 0 in float64."""
 MILD: Final = 32.0
 """Logits beyond this are shifted before the exponential: float32 would cancel badly without."""
-PARTS: Final = 16
-"""Pieces of a long row that float32 sums up by itself; their sum is in double precision."""
 WILD: Final = 1e30
 """Squared logits beyond this may overflow when they are subtracted."""
 
@@ -55,14 +48,12 @@ class _Stack(NamedTuple):
     e_begins: NDArray[np.intp]
 
 
-class _Lines(NamedTuple):
-    """Buffers for R long rows of V; ``tensor`` is torch's view of ``e``."""
+class _Line(NamedTuple):
+    """Buffers for one long row: e, log e, and ones."""
 
     e: NDArray[Any]
-    tensor: Any
     shifted: NDArray[Any]
     ones: NDArray[Any]
-    begins: NDArray[np.intp]
 
 
 @final
@@ -95,16 +86,13 @@ class Scratch:
             self._keep(key, found)
         return found
 
-    def lines(self, logits: NDArray[Any], torch: Any) -> _Lines:
-        """Return buffers for such logits of a large vocabulary."""
-        (rows, v), dtype = logits.shape, logits.dtype
-        key = (rows, v, dtype, torch is None)
-        found: _Lines | None = self._kept.get(key)
+    def line(self, logits: NDArray[Any]) -> _Line:
+        """Return buffers for a row of such logits of a large vocabulary."""
+        v, dtype = logits.shape[1], logits.dtype
+        found: _Line | None = self._kept.get((v, dtype))
         if found is None:
-            e, shifted = np.empty((2, rows, v), dtype)
-            tensor = None if torch is None else torch.from_numpy(e)
-            found = _Lines(e, tensor, shifted, np.ones((1, v), dtype), np.arange(rows) * v)
-            self._keep(key, found)
+            found = _Line(*np.ones((3, v), dtype))
+            self._keep((v, dtype), found)
         return found
 
     def _keep(self, key: tuple[Any, ...], made: Any) -> None:
@@ -131,23 +119,15 @@ def reduce_rows(logits: NDArray[Any], scratch: Scratch) -> FloatArray:
     """
     count, v = logits.shape
     table = np.empty((6, count))
-    torch = _loaded_torch() if v >= LARGE else None
-    size = max(1, (BLOCK if torch is None else TORCH_BLOCK) // v)
+    take = _stacked if v < LARGE else _long
+    size = max(1, BLOCK // v) if v < LARGE else count
     with np.errstate(over="ignore", invalid="ignore"):
         for begin in range(0, count, size):
-            block, out = logits[begin : begin + size], table[:, begin : begin + size]
+            block = logits[begin : begin + size]
             if not block.flags.c_contiguous:
                 block = np.ascontiguousarray(block)
-            if v < LARGE:
-                _stacked(block, out, scratch)
-            else:
-                _long(block, out, scratch, torch)
+            take(block, table[:, begin : begin + size], scratch)
     return table
-
-
-def _loaded_torch() -> Any:
-    """Return torch where somebody has imported it: its exponential is quicker than numpy's."""
-    return sys.modules.get("torch")
 
 
 def _stacked(logits: NDArray[Any], out: FloatArray, scratch: Scratch) -> None:
@@ -170,66 +150,53 @@ def _stacked(logits: NDArray[Any], out: FloatArray, scratch: Scratch) -> None:
     out[TOP] = top
 
 
-def _long(logits: NDArray[Any], out: FloatArray, scratch: Scratch, torch: Any) -> None:
-    """Write the sums of a few long rows in as few passes as possible."""
-    buffers = scratch.lines(logits, torch)
-    e = buffers.e
-    top = logits.argmax(axis=1)
-    at = top + buffers.begins
-    largest = logits.take(at)
-    if not largest.dot(largest) < WILD:
-        _tamed(logits, largest, out, scratch)
-        return
-    log_e = None
-    if max(map(abs, largest.tolist())) < MILD:
-        # No overflow and little cancellation: a pass for subtracting the largest is saved.
-        log_e, base = logits, largest.astype(np.float64)
-        highest, weighted = _weighted(log_e, at, buffers, torch)
-    if log_e is None or isnan(weighted.sum()):  # 0 * -inf of a masked class
-        log_e, base = buffers.shifted, np.zeros(len(largest))
-        np.subtract(logits, largest[:, None], out=log_e)
-        np.maximum(log_e, LEAST, out=log_e)
-        highest, weighted = _weighted(log_e, at, buffers, torch)
-    # The likeliest class is added in double precision: it may be most of the sum.
-    scale = 1.0 / highest
-    rest = _dots(e, buffers.ones) * scale
-    out[WEIGHTED] = weighted * scale - base * rest
-    out[SQUARES] = _dots(e, e) * scale * scale + 1.0
-    out[Z] = rest + 1.0
-    out[SECOND] = e.take(e.argmax(axis=1) + buffers.begins) * scale
-    out[LARGEST] = largest
-    out[TOP] = top
+def _long(logits: NDArray[Any], out: FloatArray, scratch: Scratch) -> None:
+    """Write the sums of long rows, one by one, so that each stays in the cache."""
+    e, shifted, ones = scratch.line(logits)
+    columns = []
+    for row in logits:
+        top = int(row.argmax())
+        largest = row.item(top)
+        # Mild logits neither overflow nor cancel much: the pass that subtracts is saved.
+        mild = -MILD < largest < MILD
+        log_e, base = (row, largest) if mild else (_shifted(row, largest, shifted), 0.0)
+        highest, weighted = _weighted(log_e, top, e)
+        if mild and isnan(weighted):  # 0 * -inf of a masked class
+            log_e, base = _shifted(row, largest, shifted), 0.0
+            highest, weighted = _weighted(log_e, top, e)
+        # The likeliest class is added in double precision: it may be most of the sum.
+        scale = 1.0 / highest
+        rest = float(e.dot(ones)) * scale
+        squares = float(e.dot(e)) * scale * scale
+        second = e.item(e.argmax()) * scale
+        z = rest + 1.0
+        columns.append((weighted * scale - base * rest, squares + 1.0, z, second, largest, top))
+    out[:] = np.array(columns).T
 
 
-def _weighted(
-    log_e: NDArray[Any], at: NDArray[np.intp], buffers: _Lines, torch: Any
-) -> tuple[FloatArray, FloatArray]:
-    """Write e^log_e into ``buffers.e``, but 0 for the likeliest class of each row.
+def _shifted(row: NDArray[Any], largest: float, buffer: NDArray[Any]) -> NDArray[Any]:
+    """Return log e; all zeros for a row that cannot be used."""
+    if not isfinite(largest):
+        buffer[:] = 0.0
+        return buffer
+    if largest * largest < WILD:
+        np.subtract(row, row.dtype.type(largest), out=buffer)
+    else:  # the difference of two such may overflow
+        np.maximum(row.astype(np.float64) - largest, LEAST, out=buffer, casting="same_kind")
+    np.maximum(buffer, LEAST, out=buffer)
+    return buffer
+
+
+def _weighted(log_e: NDArray[Any], top: int, e: NDArray[Any]) -> tuple[float, float]:
+    """Write e^log_e into ``e``, but 0 for the likeliest class.
 
     Returns:
-        That class's own e, and sum e log e of the others, ``(R,)`` each.
+        That class's own e, and sum e log e of the others.
     """
-    e = buffers.e
-    if torch is None:
-        np.exp(log_e, out=e)
-    else:
-        if not log_e.flags.writeable:  # torch warns of such
-            np.copyto(buffers.shifted, log_e)
-            log_e = buffers.shifted
-        torch.exp(torch.from_numpy(log_e), out=buffers.tensor)
-    highest = e.take(at).astype(np.float64)
-    e.put(at, 0.0)
-    return highest, _dots(e, log_e)
-
-
-def _dots(a: NDArray[Any], b: NDArray[Any]) -> FloatArray:
-    """Return the product of each row of ``(R, V)`` a with that of b, or with the one row of b."""
-    rows, v = a.shape
-    parts = gcd(v, PARTS)
-    each = (-1, parts, v // parts)
-    product = a.reshape(*each)[:, :, None, :] @ b.reshape(*each)[:, :, :, None]
-    sums: FloatArray = np.add.reduce(product.reshape(rows, parts), axis=1, dtype=np.float64)
-    return sums
+    np.exp(log_e, out=e)
+    highest = e.item(top)
+    e[top] = 0.0
+    return highest, float(e.dot(log_e))
 
 
 def _tamed(logits: NDArray[Any], largest: NDArray[Any], out: FloatArray, scratch: Scratch) -> None:

@@ -27,13 +27,6 @@ def reference(logits: np.ndarray) -> np.ndarray:
     return np.stack([by_name[name] for name in NAMES])
 
 
-@pytest.fixture(params=["torch", "numpy alone"], autouse=True)
-def _library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways through a large vocabulary."""
-    if request.param == "numpy alone":
-        monkeypatch.setattr(sums, "_loaded_torch", lambda: None)
-
-
 def view(logits: np.ndarray) -> TokenView:
     return token_view(reduce_rows(logits, Scratch()), (logits.shape[1],))
 
