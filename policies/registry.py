@@ -24,11 +24,21 @@ class PolicySpec:
         target: ``module:Class``.
         summary: one line for ``vlawatch policies``.
         extra: the extra that brings what it needs, or None.
+        checkpoints: public names of checkpoints that it takes, the usual one first.
+        robots: that ``robot=`` names; empty where the actions are the simulator's own already.
+        signals: what it can tell a monitor beside the action: logits, samples, chunk, hidden, and
+            extra for scalars of its own.
     """
 
     target: str
     summary: str
     extra: str | None = None
+    checkpoints: tuple[str, ...] = ()
+    robots: tuple[str, ...] = ()
+    signals: tuple[str, ...] = ()
+
+
+_SIMPLER_ROBOTS: Final = ("widowx", "google_robot")
 
 
 POLICIES: Final[dict[str, PolicySpec]] = {
@@ -36,21 +46,47 @@ POLICIES: Final[dict[str, PolicySpec]] = {
         target="policies.openvla.policy:OpenVLAPolicy",
         summary="OpenVLA from a checkpoint folder (checkpoint=DIR)",
         extra="vla",
+        checkpoints=(
+            "openvla/openvla-7b",
+            "openvla/openvla-7b-finetuned-libero-spatial",
+            "openvla/openvla-7b-finetuned-libero-object",
+            "openvla/openvla-7b-finetuned-libero-goal",
+            "openvla/openvla-7b-finetuned-libero-10",
+        ),
+        robots=_SIMPLER_ROBOTS,
+        signals=("logits", "samples", "hidden"),
     ),
     "openvla-mini": PolicySpec(
         target="policies.openvla.policy:openvla_mini",
         summary="OpenVLA's architecture with 0.9 M parameters, trained for widowx-put-on",
         extra="vla",
+        signals=("logits", "samples", "hidden"),
     ),
     "pi0": PolicySpec(
         target="policies.pi0.policy:PI0Policy",
         summary="π0 from a checkpoint folder of LeRobot, openpi or transformers (checkpoint=DIR)",
         extra="vla",
+        checkpoints=(
+            "lerobot/pi0_base",
+            "lerobot/pi0",
+            "HaomingSong/lerobot-pi0-bridge",
+            "HaomingSong/lerobot-pi0-fractal",
+        ),
+        robots=_SIMPLER_ROBOTS,
+        signals=("samples", "chunk", "hidden", "extra"),
     ),
     "spatialvla": PolicySpec(
         target="policies.spatialvla.policy:SpatialVLAPolicy",
         summary="SpatialVLA from a checkpoint folder (checkpoint=DIR): chunks of four actions",
         extra="vla",
+        checkpoints=(
+            "IPEC-COMMUNITY/spatialvla-4b-224-pt",
+            "IPEC-COMMUNITY/spatialvla-4b-mix-224-pt",
+            "IPEC-COMMUNITY/spatialvla-4b-224-sft-bridge",
+            "IPEC-COMMUNITY/spatialvla-4b-224-sft-fractal",
+        ),
+        robots=_SIMPLER_ROBOTS,
+        signals=("logits", "samples", "chunk", "hidden"),
     ),
     "expert": PolicySpec(
         target="policies.expert:ExpertPolicy",
@@ -61,6 +97,7 @@ POLICIES: Final[dict[str, PolicySpec]] = {
         target="policies.wire.remote:RemotePolicy",
         summary="any policy behind a server of openpi's protocol (url=ws://HOST:PORT)",
         extra="serve",
+        signals=("logits", "samples", "chunk", "hidden", "extra"),
     ),
     "random": PolicySpec(target="policies.simple:RandomPolicy", summary="uniform random actions"),
     "hold": PolicySpec(target="policies.simple:HoldPolicy", summary="stands still, gripper open"),

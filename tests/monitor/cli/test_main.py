@@ -71,7 +71,12 @@ def test_the_lists(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["envs", "--json"]) == 0
     assert "widowx-put-on" in json.loads(capsys.readouterr().out)
     assert main(["policies", "--json"]) == 0
-    assert {"openvla-mini", "expert", "random", "hold"} <= set(json.loads(capsys.readouterr().out))
+    listed = json.loads(capsys.readouterr().out)
+    assert {"openvla-mini", "expert", "random", "hold"} <= set(listed)
+    assert listed["openvla"]["checkpoints"][0] == "openvla/openvla-7b"
+    assert listed["openvla"]["robots"] == ["widowx", "google_robot"]
+    assert listed["spatialvla"]["signals"] == ["logits", "samples", "chunk", "hidden"]
+    assert listed["pi0"]["extra"] == "vla"
     assert main(["metrics"]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert rows[0][0] == "id"
