@@ -32,12 +32,15 @@ def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: str = "
     with torch.device("meta"):
         model = SpatialVLA(config)
     tied = bool(config.text.tie_word_embeddings)
-    native = [key for key in model.state_dict() if not (tied and key == _HEAD)]
-    wanted = {published_key(key): model.state_dict()[key] for key in native}
+    native = {
+        key: value for key, value in model.state_dict().items() if not (tied and key == _HEAD)
+    }
     with TensorFiles.opened(folder, device) as files:
-        check_fit(wanted, files.described())
+        check_fit({published_key(key): value for key, value in native.items()}, files.described())
         for key in native:
-            _put(model, key, files.read(published_key(key), dtype))
+            # In memory of its own, which is aligned: what is mapped from a file may begin anywhere,
+            # and then sums round in another way than those of a copy of the model.
+            _put(model, key, files.read(published_key(key), dtype).clone())
     if tied:
         model.language_model.lm_head.weight = model.language_model.model.embed_tokens.weight
     model.finish_loading()

@@ -227,6 +227,11 @@ class SpatialVLA(nn.Module):
         cap = self.config.text.final_logit_softcapping
         return raw if cap is None else torch.tanh(raw / cap) * cap
 
+    def mask(self, embedded: Tensor, before: int) -> Tensor:
+        """What is added to the scores of new inputs: nothing, they see each other and the past."""
+        new = embedded.shape[1]
+        return embedded.new_zeros(1, 1, new, before + new)
+
     def _advance(self, ids: Tensor, cache: DynamicCache) -> Tensor:
         """Hidden state ``(B, width)`` after one more token each, ``(B,)``."""
         table = self.language_model.get_input_embeddings()
@@ -239,8 +244,8 @@ class SpatialVLA(nn.Module):
         if window is not None and before + new > window:
             msg = f"the sequence has {before + new} tokens, above the sliding window of {window}"
             raise ValueError(msg)
-        open_mask = embedded.new_zeros(1, 1, new, before + new)
-        masks: dict[str, Any] = dict.fromkeys(set(self.config.text.layer_types), open_mask)
+        mask = self.mask(embedded, before)
+        masks: dict[str, Any] = dict.fromkeys(set(self.config.text.layer_types), mask)
         # Positions count from 1, as in PaliGemma.
         positions = torch.arange(before, before + new, device=embedded.device)[None] + 1
         out: Tensor = self.language_model.model(

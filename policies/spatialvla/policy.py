@@ -15,8 +15,9 @@ from policies.action import ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
 from policies.precision import torch_dtype
 from policies.sampling import gumbel_noise
-from policies.spatialvla.camera import camera_matrix
+from policies.spatialvla.camera import camera_matrix, scale_matrix
 from policies.spatialvla.checkpoint import load_model
+from policies.spatialvla.config import SpatialVLAConfig
 from policies.spatialvla.grid import TOKENS_PER_STEP, ActionGrid
 from policies.spatialvla.model import Prefix
 from policies.spatialvla.processor import ImageProcessor, read_processor
@@ -85,8 +86,7 @@ class SpatialVLAPolicy:
         self.checkpoint = Path(checkpoint)
         self._adapter = adapter_for("spatialvla", robot)
         self.robot = None if self._adapter is None else self._adapter.convention.robot
-        self.model = load_model(self.checkpoint, torch_dtype(dtype, device), device)
-        self.config = self.model.config
+        self.config = SpatialVLAConfig.from_folder(self.checkpoint)
         processor = read_processor(self.checkpoint)
         low, high = self.config.action_token_range
         self.grid = ActionGrid.from_json(processor, low, high - low)
@@ -102,15 +102,15 @@ class SpatialVLAPolicy:
         if self._adapter is not None:
             self._adapter.require_opening(float(self.statistics.q01[-1]))
         self._processor = ImageProcessor.from_folder(self.checkpoint, self.config.image_size)
+        side = self.config.image_size
         if intrinsic is None:
-            self.intrinsic = camera_matrix(
-                processor.get("intrinsic_config") or {},
-                camera or unnorm_key or next(iter(known)),
-                self.config.image_size,
-                strict=camera is not None,
-            )
+            cameras = processor.get("intrinsic_config") or {}
+            key = camera or unnorm_key or next(iter(known))
+            self.intrinsic = camera_matrix(cameras, key, side, strict=camera is not None)
         else:
-            self.intrinsic = np.asarray(intrinsic, dtype=np.float32)
+            self.intrinsic = scale_matrix(intrinsic, width=side, height=side, side=side)
+        # Last, so that a mistyped argument is said at once and not after minutes of reading.
+        self.model = load_model(self.checkpoint, torch_dtype(dtype, device), device)
         self._template, self._execute_steps = prompt, execute_steps
         self._samples, self._temperature, self._seed = samples, temperature, seed
         self._step = 0
@@ -192,6 +192,27 @@ class SpatialVLAPolicy:
     def encode(self, actions: ArrayLike) -> NDArray[np.int64]:
         """Action tokens ``(n, 3)`` of normalised actions ``(n, 7)``."""
         return self.grid.encode(actions)
+
+    def prefix_change(self, observation: Observation) -> float | None:
+        """How far the first token, a part of the picture, moves when the words are turned round.
+
+        The prefix is read both ways, so the words, which come later, must reach it; with a causal
+        mask this is exactly 0. The check before a run asks for it.
+
+        Returns:
+            Relative change in [0, 1]; None where turning the words round changes nothing.
+        """
+        ids = self._ids(observation.instruction or self._instruction)
+        start = self.config.visual_tokens + 1
+        turned = [*ids[:start], *reversed(ids[start:])]
+        if turned == ids:
+            return None
+        pixels = self.preprocess(observation.image)
+        one, other = (
+            self._read([words], pixels, None).states[0, 0].double() for words in (ids, turned)
+        )
+        size = float(one.norm() + other.norm())
+        return float((one - other).norm()) / size if size > 0.0 else 0.0
 
     def _ids(self, instruction: str) -> list[int]:
         if self._tokenizer is None:
