@@ -32,6 +32,7 @@ def probe(
     """
     from monitor.cli.session import one_thread, open_env, open_policy
     from monitor.rollout.probe import probe_policy
+    from monitor.rollout.startup import visible
     from monitor.transition import read_reset
 
     one_thread()
@@ -48,7 +49,9 @@ def probe(
     start = read_reset(world.reset(seed=0, options={"scene": scene}))
     if callable(bind := getattr(agent, "bind", None)):
         bind(world)
-    report = probe_policy(agent, start.sensed()["image"], str(start.info.get("instruction", "")))
+    seen = visible(start)
+    instruction = str(start.info.get("instruction", ""))
+    report = probe_policy(agent, seen["image"], instruction, sensed=seen)
     if as_json:
         emit_json({"policy": policy, "fault": report.fault, "report": report})
     else:

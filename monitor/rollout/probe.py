@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -35,7 +36,7 @@ class ProbeReport:
     the larger of the two actions.
 
     Attributes:
-        measure: "token distribution", "drawn actions" or "action".
+        measure: "token distribution", "plan" or "action".
         repeat: distance when the same question is asked again: the policy's own chance.
         pictures: distance by picture: black, white, noise.
         instructions: distance by instruction: words shuffled, words reversed, empty.
@@ -66,7 +67,14 @@ class ProbeReport:
         return PREFIX_CAUSAL if self.mixes is False else None
 
 
-def probe_policy(policy: Policy, image: Any, instruction: str, *, seed: int = 0) -> ProbeReport:
+def probe_policy(
+    policy: Policy,
+    image: Any,
+    instruction: str,
+    *,
+    seed: int = 0,
+    sensed: Mapping[str, Any] | None = None,
+) -> ProbeReport:
     """Ask a policy about changed pictures and instructions.
 
     A policy whose prefix is promised to attend both ways has ``prefix_change(observation)``, which
@@ -77,6 +85,8 @@ def probe_policy(policy: Policy, image: Any, instruction: str, *, seed: int = 0)
         image: a real picture, uint8 ``(H, W, 3)``.
         instruction: a real instruction.
         seed: of the noise picture and the shuffled words.
+        sensed: what else the policy may see, the same in every question: fields of
+            :class:`policies.Observation` such as ``tcp_position``.
     """
     picture = np.asarray(image)
     rng = np.random.default_rng(seed)
@@ -86,14 +96,12 @@ def probe_policy(policy: Policy, image: Any, instruction: str, *, seed: int = 0)
         "white": np.full_like(picture, 255),
         "noise": noise,
     }
-    plain = _ask(policy, picture, instruction)
-    repeat = distance(plain, _ask(policy, picture, instruction))
-    by_picture = {
-        name: distance(plain, _ask(policy, changed, instruction))
-        for name, changed in pictures.items()
-    }
+    ask = partial(_ask, policy, {**(sensed or {}), "image": picture, "instruction": instruction})
+    plain = ask()
+    repeat = distance(plain, ask())
+    by_picture = {name: distance(plain, ask(image=changed)) for name, changed in pictures.items()}
     by_instruction = {
-        name: distance(plain, _ask(policy, picture, text))
+        name: distance(plain, ask(instruction=text))
         for name, text in _instructions(instruction, seed).items()
     }
     # Chance alone must not pass for sight; twice the repeat's distance leaves it some room.
@@ -115,7 +123,7 @@ def distance(one: Any, other: Any) -> float:
         left, right = _probabilities(one.token_logits), _probabilities(other.token_logits)
         if left.shape == right.shape:
             return float(np.abs(left - right).sum(axis=-1).max() / 2.0)
-    if _measure(one) == _measure(other) == "drawn actions":
+    if _measure(one) == _measure(other) == "plan":
         return _plan_distance(_drawn(one), _drawn(other))
     first, second = _array(one.action), _array(other.action)
     if first.shape != second.shape:
@@ -128,7 +136,7 @@ def _measure(answer: Any) -> str:
     if answer.token_logits is not None:
         return "token distribution"
     drawn = any(getattr(answer, name, None) is not None for name in ("chunk", "samples"))
-    return "drawn actions" if drawn else "action"
+    return "plan" if drawn else "action"
 
 
 def _drawn(answer: Any) -> NDArray[np.float64]:
@@ -155,9 +163,10 @@ def _prefix_change(policy: Policy, image: NDArray[Any], instruction: str) -> flo
     return None if change is None else float(change)
 
 
-def _ask(policy: Policy, image: NDArray[Any], instruction: str) -> Any:
-    policy.reset(instruction)
-    return policy.act(Observation(image=image, instruction=instruction))
+def _ask(policy: Policy, plain: Mapping[str, Any], **changed: Any) -> Any:
+    seen = Observation(**{**plain, **changed})
+    policy.reset(seen.instruction)
+    return policy.act(seen)
 
 
 def _instructions(instruction: str, seed: int) -> dict[str, str]:

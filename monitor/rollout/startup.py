@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
@@ -16,7 +15,7 @@ from monitor.rollout.records import EpisodeSpec
 from monitor.transition import Transition, read_reset
 from policies import Observation, Policy
 
-__all__ = ["Finding", "StartReport", "check_start"]
+__all__ = ["Finding", "StartReport", "check_start", "visible"]
 
 TOO_FAR: Final = 1.5
 """A policy whose usual range is this many times the environment's has foreign statistics."""
@@ -95,7 +94,7 @@ def check_start(env: Any, policy: Policy, spec: EpisodeSpec) -> StartReport:
             findings += _answer(env, policy, start)
         if getattr(policy, "needs_image", True) and not any(one.refuses for one in findings):
             instruction = str(start.info.get("instruction", ""))
-            report = probe_policy(policy, seen["image"], instruction)
+            report = probe_policy(policy, seen["image"], instruction, sensed=visible(start))
             findings += _look(report, instruction)
     except Exception as error:  # the episode will tell it, with its traceback and its place
         skipped = f"{type(error).__name__}: {error}"
@@ -106,6 +105,11 @@ def check_start(env: Any, policy: Policy, spec: EpisodeSpec) -> StartReport:
         reset_ms=(asked - began) * 1e3,
         ask_ms=(perf_counter() - asked) * 1e3,
     )
+
+
+def visible(start: Transition) -> dict[str, Any]:
+    """What a policy may see of a reset: fields of :class:`policies.Observation`."""
+    return {name: value for name, value in start.sensed().items() if name != "goal_distance"}
 
 
 def _space(env: Any) -> list[Finding]:
@@ -187,12 +191,9 @@ def _statistics(env: Any, policy: Policy) -> list[Finding]:
 
 
 def _answer(env: Any, policy: Policy, start: Transition) -> list[Finding]:
-    seen: Mapping[str, Any] = {
-        name: value for name, value in start.sensed().items() if name != "goal_distance"
-    }
     instruction = str(start.info.get("instruction", ""))
     policy.reset(instruction)
-    output = policy.act(Observation(instruction=instruction, **{"image": None, **seen}))
+    output = policy.act(Observation(instruction=instruction, **{"image": None, **visible(start)}))
     action = np.asarray(output.action, dtype=np.float64)
     low, _ = _bounds(env)
     if action.shape == low.shape:

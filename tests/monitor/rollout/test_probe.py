@@ -98,7 +98,7 @@ class Flow:
 def test_drawn_actions_are_compared_dimension_by_dimension() -> None:
     report = probe_policy(Flow(sees=True), IMAGE, "put the red can on the plate")
     assert (report.measure, report.repeat, report.sees, report.mixes) == (
-        "drawn actions",
+        "plan",
         0.0,
         True,
         None,
@@ -110,3 +110,13 @@ def test_drawn_actions_are_compared_dimension_by_dimension() -> None:
 def test_a_promised_two_way_prefix_must_mix(change: float | None, fault: str | None) -> None:
     assert probe_policy(Flow(sees=True, change=change), IMAGE, "put it there").fault == fault
     assert probe_policy(Flow(sees=True, change=change), IMAGE, "").prefix is None
+
+
+def test_what_else_is_sensed_is_the_same_in_every_question() -> None:
+    class Placed(Made):
+        def act(self, observation: Observation) -> PolicyOutput:
+            assert observation.tcp_position == (0.1, 0.2, 0.3)
+            return super().act(observation)
+
+    seen = {"image": IMAGE * 0, "tcp_position": (0.1, 0.2, 0.3)}
+    assert probe_policy(Placed(sees=True, reads=True), IMAGE, "put it", sensed=seen).sees

@@ -42,7 +42,7 @@ def make_causal(policy: PI0Policy) -> None:
 
 def test_the_right_one_passes(checkpoint: Path, picture: Any) -> None:
     report = probe_policy(PI0Policy(checkpoint, steps=2), picture, WORDS)
-    assert report.measure == "drawn actions"
+    assert report.measure == "plan"
     assert report.repeat == 0.0  # the noise is fixed by a reset
     assert (report.sees, report.reads, report.mixes, report.fault) == (True, True, True, None)
 
