@@ -102,8 +102,8 @@ def main() -> int:
         sys.exit(f"the environment's Python must be 3.10 or later, this is {sys.version}")
     for descriptor in (connected, memory, watched):
         os.set_inheritable(descriptor, False)
-    faulthandler.enable()
-    faulthandler.register(signal.SIGUSR1)
+    faulthandler.enable(all_threads=False)
+    faulthandler.register(signal.SIGUSR1, all_threads=False)
     # Our own folder is on the path because this file runs as a script; its names are no modules.
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != HERE]
     sys.meta_path.insert(0, _OurPackages())

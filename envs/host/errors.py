@@ -6,6 +6,7 @@ import builtins
 from contextlib import suppress
 from typing import Any
 
+from envs.host.transcript import excerpt
 from monitor.errors import MonitorError
 
 __all__ = [
@@ -21,7 +22,7 @@ class EnvProcessError(MonitorError, RuntimeError):
     """The environment's process is gone; the next reset starts a fresh one.
 
     Attributes:
-        last_lines: the last of what it wrote to stderr.
+        last_lines: the last that it wrote; the text of the error has what tells most.
         place: where it was raised, for the loop's messages; the parent's own lines say nothing.
     """
 
@@ -29,8 +30,8 @@ class EnvProcessError(MonitorError, RuntimeError):
 
     def __init__(self, what: str, last_lines: tuple[str, ...] = ()) -> None:
         self.last_lines = last_lines
-        said = f"; its last lines: {' | '.join(last_lines)}" if last_lines else ""
-        super().__init__(f"{what}{said}")
+        telling = " | ".join(excerpt(last_lines))
+        super().__init__(f"{what}; its last words: {telling}" if telling else what)
 
 
 class EnvDiedError(EnvProcessError):

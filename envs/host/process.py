@@ -8,24 +8,22 @@ import signal
 import socket
 import subprocess
 import weakref
-from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread
 from time import monotonic, sleep
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from envs.host.arena import Arena, make_memory
 from envs.host.channel import Channel, ChannelClosedError
 from envs.host.errors import EnvDiedError, EnvHungError, EnvProcessError, raised_error
+from envs.host.transcript import Transcript
 
 __all__ = ["EnvProcess"]
 
 log = logging.getLogger(__name__)
 
 CHILD: Final = Path(__file__).with_name("child.py")
-LAST_LINES: Final = 12
 END_S: Final = 5.0
 """Time that a process gets to end by itself."""
 _SHELL_SIGNAL: Final = 128
@@ -74,17 +72,15 @@ class EnvProcess:
         finally:
             theirs.close()
             os.close(watched)
-        self._said: deque[str] = deque(maxlen=LAST_LINES)
-        assert self._process.stdout is not None
-        self._reader = Thread(
-            target=_keep_lines, args=(self._process.stdout, self._said), daemon=True
-        )
-        self._reader.start()
+        process = self._process
+        assert process.stdout is not None
+        self._transcript = Transcript(process.stdout)
+        # Not self in the closure: the finalizer would then keep its own object alive.
         self._channel = Channel(
-            ours, Arena(memory), shares=False, alive=lambda: self._process.poll() is None
+            ours, Arena(memory), shares=False, alive=lambda: process.poll() is None
         )
         self._finalizer = weakref.finalize(
-            self, _end, self._process, self._channel, self._life, self._reader
+            self, _end, process, self._channel, self._life, self._transcript
         )
 
     @property
@@ -148,7 +144,7 @@ class EnvProcess:
         sleep(0.2)
         self.kill()
         return EnvHungError(
-            f"environment hung {when}: no answer in {deadline_s:g} s", self._last_lines()
+            f"environment hung {when}: no answer in {deadline_s:g} s", self._transcript.lines
         )
 
     def _died(self, when: str, error: Exception) -> EnvProcessError:
@@ -159,10 +155,7 @@ class EnvProcess:
         else:
             how = _how(code)
         self.kill()
-        return EnvDiedError(f"environment process {how} {when}", self._last_lines())
-
-    def _last_lines(self) -> tuple[str, ...]:
-        return tuple(self._said)
+        return EnvDiedError(f"environment process {how} {when}", self._transcript.lines)
 
 
 def _how(code: int) -> str:
@@ -180,23 +173,13 @@ def _how(code: int) -> str:
     return f"died: {name}{_NO_MEMORY if name == 'SIGKILL' else ''}"
 
 
-def _keep_lines(stream: IO[bytes], said: deque[str]) -> None:
-    """Read what the child writes, so that it never waits for us; keep the end of it."""
-    for line in stream:
-        text = line.decode(errors="replace").rstrip()
-        # The fault handler's list of every compiled module would push out what matters.
-        if text and not text.startswith("Extension modules:"):
-            log.debug("environment: %s", text)
-            said.append(text)
-
-
-def _end(process: subprocess.Popen[bytes], channel: Channel, life: int, reader: Thread) -> None:
+def _end(
+    process: subprocess.Popen[bytes], channel: Channel, life: int, transcript: Transcript
+) -> None:
     """Kill the group, wait for the child, let go of everything; also at the end of this process."""
     with suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     os.close(life)
     process.wait()
-    reader.join(END_S)
-    if process.stdout is not None and not reader.is_alive():
-        process.stdout.close()
+    transcript.join(END_S)
     channel.close()

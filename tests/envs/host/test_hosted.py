@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import signal
 import stat
 import subprocess
@@ -188,6 +189,14 @@ def test_closing_ends_the_process_and_a_reset_starts_another(host: Host, process
     assert env.pid is None
     env.close()
     assert len(play(env, 0, 1)) == 2
+
+
+def test_an_environment_that_is_forgotten_ends_too(processes: Any) -> None:
+    env = HostedEnv("host_doubles:ReachEnv")
+    pid = env.pid
+    del env
+    gc.collect()
+    assert processes.gone(pid)
 
 
 def test_ctrl_c_in_a_call_ends_the_process(host: Host, processes: Any) -> None:
