@@ -52,6 +52,7 @@ POLICIES: Final[dict[str, PolicySpec]] = {
             "openvla/openvla-7b-finetuned-libero-object",
             "openvla/openvla-7b-finetuned-libero-goal",
             "openvla/openvla-7b-finetuned-libero-10",
+            "openvla/openvla-v01-7b",
         ),
         robots=_SIMPLER_ROBOTS,
         signals=("logits", "samples", "hidden"),

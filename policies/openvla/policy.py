@@ -14,7 +14,7 @@ from policies.action import ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
 from policies.openvla.checkpoint import load_model
 from policies.openvla.processor import ImageProcessor
-from policies.openvla.prompt import load_tokenizer, prompt_ids
+from policies.openvla.prompt import load_tokenizer, prompt_ids, prompt_template
 from policies.openvla.tokens import decode_ids, statistics_for
 from policies.precision import torch_dtype
 from policies.sampling import gumbel_noise
@@ -42,6 +42,7 @@ class OpenVLAPolicy:
         temperature: of that sampling; 0 gives the likeliest action tokens.
         seed: of that sampling; with the step of the episode it fixes what is drawn.
         center_crop: for checkpoints fine-tuned with random crops.
+        prompt: ``openvla``, ``v01`` for the first release, or a template with ``{instruction}``.
         name: as in the registry.
 
     Raises:
@@ -64,6 +65,7 @@ class OpenVLAPolicy:
         temperature: float = 1.0,
         seed: int = 0,
         center_crop: bool = False,
+        prompt: str = "openvla",
         name: str = "openvla",
     ) -> None:
         if samples < 0 or temperature < 0.0:
@@ -84,6 +86,7 @@ class OpenVLAPolicy:
         self._processor = ImageProcessor.from_folder(
             self.checkpoint, self.config, center_crop=center_crop
         )
+        self._template = prompt_template(prompt)
         self._samples, self._temperature, self._seed = samples, temperature, seed
         self._step = 0
         self._tokenizer: Any = None
@@ -160,7 +163,13 @@ class OpenVLAPolicy:
         if self._prompt is None or self._prompt[0] != instruction:
             if self._tokenizer is None:
                 self._tokenizer = load_tokenizer(self.checkpoint)
-            self._prompt = (instruction, prompt_ids(self._tokenizer, instruction))
+            ids = prompt_ids(
+                self._tokenizer,
+                instruction,
+                template=self._template,
+                bos=self.config.llm.bos_token_id,
+            )
+            self._prompt = (instruction, ids)
         return self._prompt[1]
 
 
