@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from monitor.metrics.arrays import holes, text, to_array, to_row, to_scalar
 from monitor.metrics.extra import read_extra
+from monitor.metrics.kernel import load_kernel
 from monitor.metrics.plugins import MetricPlugin, measure
 from monitor.metrics.samples import chunk_inconsistency, execution_variability, normalise
 from monitor.metrics.sums import Scratch, on_a_device, sums_of
@@ -41,6 +42,7 @@ class Extractor:
         self._dim = len(low)
         self._plugins = plugins
         self._scratch = Scratch()
+        load_kernel()  # takes seconds at times, which no step may
         self.reset()
 
     def reset(self) -> None:

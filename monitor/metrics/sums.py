@@ -1,8 +1,8 @@
 """Sums over logits: the only passes over a vocabulary, taken where the logits are.
 
-A row is one token. Many short rows are worked on at once, long ones each alone, so that what is
-made of them stays in the cache; logits on another device are summed up there, and one transfer
-brings the sums.
+A row is one token. The compiled kernel does float32 where numba is installed; without it, many
+short rows are worked on at once and long ones each alone, so that what is made of them
+stays in the cache. Logits on another device are summed up there; one transfer brings the sums.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.metrics.kernel import load_kernel
 from monitor.metrics.tokens import (
     LARGEST,
     SECOND,
@@ -119,6 +120,12 @@ def reduce_rows(logits: NDArray[Any], scratch: Scratch) -> FloatArray:
     """
     count, v = logits.shape
     table = np.empty((6, count))
+    kernel = load_kernel() if logits.dtype == np.float32 else None
+    if kernel is not None:
+        # Compiled for plain memory alone.
+        plain = logits.flags.c_contiguous and logits.flags.writeable
+        kernel(logits if plain else logits.copy(order="C"), table)
+        return table
     take = _stacked if v < LARGE else _long
     size = max(1, BLOCK // v) if v < LARGE else count
     with np.errstate(over="ignore", invalid="ignore"):

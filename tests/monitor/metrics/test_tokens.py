@@ -9,6 +9,7 @@ import torch
 from scipy import special, stats
 
 from monitor.metrics import sums
+from monitor.metrics.kernel import load_kernel
 from monitor.metrics.sums import Scratch, reduce_rows
 from monitor.metrics.tokens import LARGEST, NAMES, TOP, TokenView, token_view
 
@@ -25,6 +26,15 @@ def reference(logits: np.ndarray) -> np.ndarray:
         "TB-E": stats.entropy(p, axis=1) / np.log(v),
     }
     return np.stack([by_name[name] for name in NAMES])
+
+
+@pytest.fixture(params=["kernel", "numpy alone"], autouse=True)
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the compiled kernel and without."""
+    if request.param == "numpy alone":
+        monkeypatch.setattr(sums, "load_kernel", lambda: None)
+    elif load_kernel() is None:
+        pytest.skip("needs numba, the extra fast")
 
 
 def view(logits: np.ndarray) -> TokenView:
@@ -99,9 +109,12 @@ def test_layout_and_access_do_not_matter(shape: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("v", [5, 5000])
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_largest_is_not_finite_exactly_where_a_row_is_unusable(bad: float, v: int) -> None:
-    logits = np.random.default_rng(2).normal(size=(3, v))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf])
+def test_largest_is_not_finite_exactly_where_a_row_is_unusable(
+    bad: float, v: int, dtype: type
+) -> None:
+    logits: np.ndarray = np.random.default_rng(2).normal(size=(3, v)).astype(dtype)
     clean = reduce_rows(logits, Scratch())
     logits[1, slice(None) if bad < 0 else 2] = bad
     table = reduce_rows(logits, Scratch())
