@@ -99,7 +99,9 @@ def main() -> int:
     connected, memory, watched = (int(word) for word in sys.argv[1:4])
     die_with(watched)
     if sys.version_info < (3, 10):  # noqa: UP036  any Python may be named on the command line
-        sys.exit(f"the environment's Python must be 3.10 or later, this is {sys.version}")
+        sys.exit(
+            f"the environment's Python must be 3.10 or later, this is {sys.version.split()[0]}"
+        )
     for descriptor in (connected, memory, watched):
         os.set_inheritable(descriptor, False)
     faulthandler.enable(all_threads=False)

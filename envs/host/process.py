@@ -80,7 +80,7 @@ class EnvProcess:
             ours, Arena(memory), shares=False, alive=lambda: process.poll() is None
         )
         self._finalizer = weakref.finalize(
-            self, _end, process, self._channel, self._life, self._transcript
+            self, _end, process, self._channel, self._life, self._transcript, os.getpid()
         )
 
     @property
@@ -174,9 +174,15 @@ def _how(code: int) -> str:
 
 
 def _end(
-    process: subprocess.Popen[bytes], channel: Channel, life: int, transcript: Transcript
+    process: subprocess.Popen[bytes],
+    channel: Channel,
+    life: int,
+    transcript: Transcript,
+    owner: int,
 ) -> None:
     """Kill the group, wait for the child, let go of everything; also at the end of this process."""
+    if os.getpid() != owner:  # a fork of this process ends, which has only copies of all this
+        return
     with suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     os.close(life)

@@ -16,6 +16,7 @@ KEPT_LINES: Final = 200
 _BEFORE: Final = 2
 _FRAMES: Final = 3
 _LONGEST: Final = 160
+_LONGEST_LINE: Final = 65536
 _HEADING: Final = "(most recent call first):"
 """Ends the line with which Python's fault handler begins to list frames, the innermost first."""
 _NOISE: Final = ("Extension modules:", "Fatal Python error:", "Current thread", "Thread 0x")
@@ -45,8 +46,10 @@ class Transcript:
 
     def _read(self, stream: IO[bytes]) -> None:
         with stream:
-            for line in stream:
-                if text := line.decode(errors="replace").rstrip():
+            # A progress bar may never end its line: what is read at once has a limit.
+            for line in iter(lambda: stream.readline(_LONGEST_LINE), b""):
+                text = line.decode(errors="replace").rstrip().rpartition("\r")[2]
+                if text:
                     log.debug("environment: %s", text)
                     self._lines.append(text)
 

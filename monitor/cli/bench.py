@@ -20,6 +20,8 @@ COLUMNS = ("what", "median µs", "p99 µs", "calls")
 def bench(
     context: typer.Context,
     env: options.Env = "widowx-put-on",
+    env_python: options.EnvPython = None,
+    env_deadline_s: options.EnvDeadline = 60.0,
     policy: options.Policy = "openvla-mini",
     monitor: options.MonitorFile = "default",
     steps: Annotated[int, typer.Option("--steps", min=10, help="Steps to run.")] = 60,
@@ -33,12 +35,13 @@ def bench(
     """
     if context.invoked_subcommand is not None:
         return
-    from monitor.cli.session import make_monitor, one_thread, open_env, open_policy
+    from monitor.cli.session import EnvHost, make_monitor, one_thread, open_env, open_policy
     from monitor.rollout import EpisodeSpec, run_episode
     from monitor.rollout.benchmark import StepTimes
 
     one_thread()
-    world = open_env(env)
+    host = EnvHost.chosen(env_python, isolate=False, deadline_s=env_deadline_s)
+    world = open_env(env, host)
     agent, _ = open_policy(policy, checkpoint=checkpoint, device=device)
     watcher = make_monitor(
         world,

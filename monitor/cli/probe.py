@@ -15,6 +15,8 @@ __all__ = ["probe"]
 def probe(
     policy: options.Policy = "openvla-mini",
     env: options.Env = "widowx-put-on",
+    env_python: options.EnvPython = None,
+    env_deadline_s: options.EnvDeadline = 60.0,
     scene: Annotated[int, typer.Option("--scene", min=0, help="Scene of the real picture.")] = 0,
     checkpoint: options.Checkpoint = None,
     unnorm_key: options.UnnormKey = None,
@@ -30,13 +32,14 @@ def probe(
     A policy whose answer does not depend on the picture is refused: VISION_BYPASS, exit code 1; so
     is one whose attention should go both ways and does not: PREFIX_CAUSAL.
     """
-    from monitor.cli.session import one_thread, open_env, open_policy
+    from monitor.cli.session import EnvHost, one_thread, open_env, open_policy
     from monitor.rollout.probe import probe_policy
     from monitor.rollout.startup import visible
     from monitor.transition import read_reset
 
     one_thread()
-    world = open_env(env)
+    host = EnvHost.chosen(env_python, isolate=False, deadline_s=env_deadline_s)
+    world = open_env(env, host)
     agent, _ = open_policy(
         policy,
         policy_arg,
