@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Final
 
 import torch
@@ -17,8 +18,15 @@ DTYPES: Final = {
 }
 
 
-def torch_dtype(name: str | None, device: str = "cpu") -> torch.dtype:
+def torch_dtype(
+    name: str | None, device: str = "cpu", *, allowed: Container[str] = DTYPES
+) -> torch.dtype:
     """The type of an option ``dtype=``; None takes float32 on a CPU and bfloat16 elsewhere.
+
+    Args:
+        name: one of :data:`DTYPES`, or None.
+        device: of torch.
+        allowed: those of them that the model takes.
 
     Raises:
         ConfigError: if there is none of this name.
@@ -28,6 +36,7 @@ def torch_dtype(name: str | None, device: str = "cpu") -> torch.dtype:
     """
     if name is None:
         name = "float32" if torch.device(device).type == "cpu" else "bfloat16"
-    if name not in DTYPES:
-        raise ConfigError(unknown_name("dtype", name, DTYPES))
+    if name not in DTYPES or name not in allowed:
+        known = [one for one in DTYPES if one in allowed]
+        raise ConfigError(unknown_name("dtype", name, known))
     return DTYPES[name]

@@ -13,6 +13,7 @@ from PIL import Image
 
 from monitor.errors import ConfigError
 from policies.openvla.config import OpenVLAConfig
+from policies.picture import rgb_picture
 
 __all__ = ["ImageProcessor"]
 
@@ -91,11 +92,7 @@ class ImageProcessor:
         Raises:
             ValueError: if the picture is anything else.
         """
-        array = np.asarray(image)
-        if array.ndim != 3 or array.shape[2] != 3 or array.dtype != np.uint8:
-            msg = f"image must be (H, W, 3) uint8 RGB, got shape {array.shape} {array.dtype}"
-            raise ValueError(msg)
-        picture = Image.fromarray(array)
+        picture = rgb_picture(image)
         if self.center_crop:
             picture = _middle(picture)
         towers = zip(self.sizes, self.means, self.stds, self.interpolations, strict=True)

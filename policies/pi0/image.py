@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from policies.pi0.config import Layout
+from policies.picture import rgb_picture
 
 __all__ = ["STYLES", "ImageFit", "ResizeStyle", "prepare_image"]
 
@@ -73,13 +74,10 @@ def prepare_image(image: NDArray[np.uint8], fit: ImageFit) -> FloatImage:
     Raises:
         ValueError: if the picture is anything else.
     """
-    array = np.asarray(image)
-    if array.ndim != 3 or array.shape[2] != 3 or array.dtype != np.uint8:
-        msg = f"image must be (H, W, 3) uint8 RGB, got shape {array.shape} {array.dtype}"
-        raise ValueError(msg)
+    picture = rgb_picture(image)
     if fit.squash:
-        picture = Image.fromarray(array).resize((fit.size, fit.size), Image.Resampling.BOX)
-        array = np.asarray(picture)
+        picture = picture.resize((fit.size, fit.size), Image.Resampling.BOX)
+    array = np.asarray(picture)
     unit = _padded(_resized(array, fit), fit)
     return np.ascontiguousarray((unit * np.float32(2.0) - np.float32(1.0)).transpose(2, 0, 1))
 

@@ -27,6 +27,7 @@ from policies.pi0.signals import (
 )
 from policies.pi0.state import BY_ROBOT, STATES
 from policies.pi0.statistics import NO_STATISTICS, read_scaling
+from policies.precision import torch_dtype
 from policies.sampling import normal_noise
 from policies.tokenizer import load_tokenizer
 
@@ -34,7 +35,7 @@ __all__ = ["PI0Policy"]
 
 log = logging.getLogger(__name__)
 
-_DTYPES: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_DTYPES: Final = ("float32", "bfloat16")
 _NO_STATE: Final = "none"
 
 
@@ -55,7 +56,8 @@ class PI0Policy:
             default the robot's own, or none without a robot.
         action_dim: numbers of an action, where the checkpoint does not say.
         device: of torch.
-        dtype: of the backbone: ``float32`` or ``bfloat16``.
+        dtype: of the backbone: ``float32`` or ``bfloat16``; None takes float32 on a CPU, else
+            bfloat16.
         samples: further plans drawn at each step; they share one pass over pictures and words.
         steps: Euler steps; by default the checkpoint's.
         seed: of the noise, which depends on it and on the step within the episode alone.
@@ -82,7 +84,7 @@ class PI0Policy:
         state: str | None = None,
         action_dim: int | None = None,
         device: str = "cpu",
-        dtype: str = "float32",
+        dtype: str | None = None,
         samples: int = 4,
         steps: int | None = None,
         seed: int = 0,
@@ -90,8 +92,7 @@ class PI0Policy:
         expert_scores: bool = False,
         name: str = "pi0",
     ) -> None:
-        if dtype not in _DTYPES:
-            raise ConfigError(unknown_name("dtype", dtype, _DTYPES))
+        backbone = torch_dtype(dtype, device, allowed=_DTYPES)
         if samples < 0 or (steps is not None and steps < 1):
             msg = f"samples must be >= 0 and steps >= 1, got {samples} and {steps}"
             raise ConfigError(msg)
@@ -104,7 +105,7 @@ class PI0Policy:
         loaded = load_model(
             self.checkpoint,
             self.settings.model,
-            dtype=_DTYPES[dtype],
+            dtype=backbone,
             device=device,
             keep_head=expert_scores,
         )
@@ -126,7 +127,7 @@ class PI0Policy:
             style=STYLES[self.settings.layout],
             squash=self._adapter is not None if squash is None else squash,
         )
-        self._device, self._dtype = device, _DTYPES[dtype]
+        self._device, self._dtype = device, backbone
         self._draws = 1 + samples
         self._steps = steps or int(self.settings.model.num_inference_steps)
         self._seed, self._step = seed, 0
