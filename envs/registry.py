@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Final
 
+from envs.bridge.tasks import TASKS as BRIDGE_TASKS
 from envs.simpler.tasks import TASKS
 
 __all__ = ["ENVS", "EnvSpec", "list_envs", "make_env"]
@@ -25,6 +26,8 @@ class EnvSpec:
         extra: the extra that brings its simulator; empty where none does.
         remedy: what to do where the simulator is missing and no extra brings it.
         kwargs: arguments that belong to the name.
+        assets: ``module:function`` that is given ``kwargs`` and returns what files are missing, or
+            None; for an environment whose meshes are downloaded apart from its simulator.
     """
 
     target: str
@@ -32,11 +35,20 @@ class EnvSpec:
     extra: str
     remedy: str = ""
     kwargs: tuple[tuple[str, Any], ...] = ()
+    assets: str = ""
 
     @property
     def needs(self) -> str:
         """What brings its simulator, in a few words."""
         return f"vlawatch[{self.extra}]" if self.extra else "its own simulator"
+
+    def missing_assets(self) -> str | None:
+        """Which files are missing and how to get them; None where nothing is known to be."""
+        if not self.assets:
+            return None
+        module, _, attribute = self.assets.partition(":")
+        found: str | None = getattr(importlib.import_module(module), attribute)(**dict(self.kwargs))
+        return found
 
 
 ENVS: Final[dict[str, EnvSpec]] = {
@@ -45,6 +57,16 @@ ENVS: Final[dict[str, EnvSpec]] = {
         summary="WidowX-250s puts the named one of two objects on a plate (embedded, no download)",
         extra="sim",
     ),
+    **{
+        f"bridge/{task.name}": EnvSpec(
+            target="envs.bridge.env:BridgeEnv",
+            summary=f"ManiSkill 3's digital twin of Bridge V2: {task.summary}",
+            extra="sim",
+            kwargs=(("task", task.name),),
+            assets="envs.bridge.assets:lacking",
+        )
+        for task in BRIDGE_TASKS.values()
+    },
     **{
         f"simpler/{task.name}": EnvSpec(
             target="envs.simpler.env:SimplerTaskEnv",

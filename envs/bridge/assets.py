@@ -59,26 +59,26 @@ def require_assets(task: BridgeTask) -> Path:
     """Folder of the assets, all of them there.
 
     Raises:
-        MissingAssetsError: if files are missing; the text names them, the command that downloads
-            them and the variable that points elsewhere.
+        MissingAssetsError: if files are missing; the text names the first, the command that
+            downloads them and the variable that points elsewhere.
     """
     folder = asset_folder()
     missing = missing_files(task, folder)
     if missing:
-        commands = [DOWNLOADS[top] for top in DOWNLOADS if any(p.parts[0] == top for p in missing)]
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        msg = (
-            f"bridge/{task.name} needs meshes that are not here: {folder / missing[0]}{more}. Run: "
-            f"{' && '.join(commands)}  (or set MS_ASSET_DIR to the folder whose data/ holds them)"
-        )
+        msg = f"bridge/{task.name}: no {missing[0]}{more} in {folder}. {_remedy(missing)}"
         raise MissingAssetsError(msg)
     return folder
 
 
+def _remedy(missing: tuple[Path, ...]) -> str:
+    tops = {path.parts[0] for path in missing}
+    commands = " && ".join(command for top, command in DOWNLOADS.items() if top in tops)
+    return f"Run: {commands} (or set MS_ASSET_DIR to a folder whose data/ holds them)"
+
+
 def lacking(task: str) -> str | None:
     """What keeps a task from running, in one line for a list; None where nothing does."""
-    try:
-        require_assets(bridge_task(task))
-    except MissingAssetsError as error:
-        return str(error)
-    return None
+    folder = asset_folder()
+    missing = missing_files(bridge_task(task), folder)
+    return f"meshes are missing from {folder}. {_remedy(missing)}" if missing else None

@@ -40,8 +40,9 @@ class BridgeEnv(gym.Env[Any, Any]):
     never at success.
 
     ``reset(options=...)`` takes ``scene``, the task's start configuration (ManiSkill's and
-    SimplerEnv's ``episode_id``). Success is ManiSkill's, which is true while the object is on its
-    goal, held or not. ``info`` also has SimplerEnv's ``moved_correct_obj``, ``moved_wrong_obj`` and
+    SimplerEnv's ``episode_id``). Success means that ManiSkill says so and the fingers have let go:
+    its own verdict, in ``info["maniskill_success"]``, is also true for an eggplant that hangs 8 cm
+    over the basket. ``info`` also has SimplerEnv's ``moved_correct_obj``, ``moved_wrong_obj`` and
     ``consecutive_grasp``, which ManiSkill leaves out or remembers; here they are of this moment.
 
     Args:
@@ -207,7 +208,8 @@ class BridgeEnv(gym.Env[Any, Any]):
         sim, task = self.sim, self.task
         base, tool, world = self._base(), self._tool(), self._world()
         grasped = bool(sim.agent.is_grasping(sim.objs[task.object])[0])
-        success = bool(sim.evaluate()["success"][0])
+        verdict = bool(sim.evaluate()["success"][0])
+        success = verdict and not grasped
         self._held_steps = self._held_steps + 1 if grasped else 0
         thing, goal = world[task.object], world[task.target]
         moved, shifted = (
@@ -233,6 +235,7 @@ class BridgeEnv(gym.Env[Any, Any]):
             contacts=read_contacts(sim.scene, {}, self._apart),
         )
         more = {
+            "maniskill_success": verdict,
             "moved_correct_obj": moved > _MOVED_M and moved > shifted,
             "moved_wrong_obj": shifted > _MOVED_M and shifted > moved,
             "consecutive_grasp": self._held_steps >= _LONG_GRASP_STEPS,

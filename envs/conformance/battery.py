@@ -173,8 +173,8 @@ def check_env(
 
     Args:
         make: makes the environment; called once, or again after a check that closes it.
-        expert: action that solves the task, from the environment; without one the checks that
-            need a solved episode are left untested.
+        expert: action that solves the task, from the environment; its own expert by default.
+            Without one the checks that need a solved episode are left untested.
         scenes: indices to look at; the first four by default.
         tolerance: how exact the simulator must be.
         only: names of checks; all by default.

@@ -62,7 +62,7 @@ def _expected_distances(frame: Frame) -> list[float]:
 def goal_distance(trial: Trial) -> None:
     """Goal distance is what the poses give: by phase of the task, in metres."""
     frames = [trial.start(scene)[0] for scene in trial.scenes]
-    if trial.expert is not None:
+    with suppress(NotTestableError):
         frames += trial.solved()
     if all(frame.info["goal_distance"] is None for frame in frames):
         text = "this task gives no goal distance"

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.base import Info, Observation, RobotEnv
+from envs.expert import NoExpertError, ask_expert
 from envs.robot import GripperCommand
 
 __all__ = [
@@ -84,7 +85,8 @@ class Trial:
     Args:
         make: makes the environment.
         expert: gives the action that brings the task nearer to its end, from the environment
-            (privileged); without one the checks that need a solved task are not made.
+            (privileged); the environment's own by default. Without one the checks that need a
+            solved task are not made.
         scenes: indices to look at; the first few by default.
         tolerance: how exact the simulator must be.
     """
@@ -97,7 +99,7 @@ class Trial:
         scenes: tuple[int, ...] = (),
         tolerance: Tolerance = Tolerance(),
     ) -> None:
-        self.expert = expert
+        self._expert = expert or ask_expert
         self.tolerance = tolerance
         self._make = make
         self._env: RobotEnv | None = None
@@ -203,11 +205,12 @@ class Trial:
         Raises:
             NotTestableError: if there is no expert, or it does not solve the scene.
         """
-        if self.expert is None:
-            text = "needs a solved episode: give expert="
-            raise NotTestableError(text)
         if self._solved is None:
-            frames = self._solve(self.expert)
+            try:
+                frames = self._solve(self._expert)
+            except NoExpertError as error:
+                text = "needs a solved episode and the environment has no expert: give expert="
+                raise NotTestableError(text) from error
             self._solved = (*frames, *self._undo(frames))
         if not any(frame.info["success"] for frame in self._solved):
             text = f"the expert does not solve scene {self.scenes[0]} within the horizon"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from monitor.cli import options
-from monitor.cli.output import emit, emit_json, emit_table
+from monitor.cli.output import Exit, emit, emit_json, emit_table
 
 __all__ = ["envs"]
+
+log = logging.getLogger(__name__)
 
 
 def envs(
@@ -26,25 +30,59 @@ def envs(
             help="SimplerEnv's data folder; by default as MS2_REAL2SIM_ASSET_DIR or MS_ASSET_DIR say.",
         ),
     ] = None,
+    check: Annotated[
+        str | None,
+        typer.Option("--check", help="Put this environment through the contract's battery."),
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """List the environments.
 
-    With `--scenes` it checks a file of layouts: which of its scenes the object models on this machine can show, and why not the others.
+    With `--scenes` it checks a file of layouts: which of its scenes the object models on this machine can show, and why not the others. With `--check NAME` it tests what an environment's values mean; exit code 1 if a check fails.
     """
     if scenes is not None:
         _layouts(scenes, assets, as_json=as_json)
         return
+    if check is not None:
+        _check(check, as_json=as_json)
+        return
     from envs import list_envs
 
     known = list_envs()
+    lacking = {name: spec.missing_assets() for name, spec in known.items()}
     if as_json:
-        emit_json({name: {"summary": e.summary, "extra": e.extra} for name, e in known.items()})
+        emit_json(
+            {
+                name: {"summary": e.summary, "extra": e.extra, "lacking": lacking[name]}
+                for name, e in known.items()
+            }
+        )
         return
     emit_table(
         ("name", "what it is", "needs"),
-        [(name, spec.summary, spec.needs) for name, spec in known.items()],
+        [
+            (name, spec.summary, f"{spec.needs}, missing assets" if lacking[name] else spec.needs)
+            for name, spec in known.items()
+        ],
     )
+    for text in sorted(set(filter(None, lacking.values()))):
+        log.warning("%s: %s", ", ".join(name for name in lacking if lacking[name] == text), text)
+
+
+def _check(name: str, *, as_json: bool) -> None:
+    from envs import make_env
+    from envs.conformance import Outcome, check_env
+
+    findings = check_env(lambda: make_env(name))
+    if as_json:
+        emit_json([asdict(finding) for finding in findings])
+    else:
+        emit_table(
+            ("check", "outcome", "detail", "protects from"),
+            [(f.check, f.outcome.value, f.detail, f.why) for f in findings],
+        )
+    if any(finding.outcome is Outcome.FAILED for finding in findings):
+        raise typer.Exit(Exit.EARLY)
 
 
 def _layouts(text: str, assets: Path | None, *, as_json: bool) -> None:
