@@ -246,6 +246,14 @@ def _flow() -> list[MetricInfo]:
             needs=("extra",),
             source=OWN,
         ),
+        MetricInfo(
+            id="PI0-OVERLAP",
+            meaning="distance of a new normalised plan to what was left of the last one",
+            high=None,
+            warmup=2,
+            needs=("extra",),
+            source=OWN,
+        ),
         *(
             MetricInfo(id=name, meaning=f"{meaning} {head}", needs=("extra",))
             for name, meaning in names.items()

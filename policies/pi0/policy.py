@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Final, final
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from monitor.errors import ConfigError, unknown_name
+from monitor.errors import ConfigError
 from policies.action import ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
 from policies.pi0.checkpoint import load_model
-from policies.pi0.config import Layout, read_settings
+from policies.pi0.config import read_settings
 from policies.pi0.flow import Flow, Prefix, encode_prefix, integrate
-from policies.pi0.image import STYLES, ImageFit, prepare_image
-from policies.pi0.prompt import build_prompt, prompt_ids
+from policies.pi0.image import STYLES, ImageFit
+from policies.pi0.inputs import InputReader, padded, require_shape, state_reader
 from policies.pi0.signals import (
     check_head,
     expert_logits,
     expert_scores,
+    plan_overlap,
     plan_spread,
     velocity_change,
 )
-from policies.pi0.state import BY_ROBOT, STATES
 from policies.pi0.statistics import NO_STATISTICS, read_scaling
 from policies.precision import torch_dtype
 from policies.sampling import normal_noise
-from policies.tokenizer import load_tokenizer
 
 __all__ = ["PI0Policy"]
 
-log = logging.getLogger(__name__)
-
 _DTYPES: Final = ("float32", "bfloat16")
-_NO_STATE: Final = "none"
+_ROBOT_DIM: Final = 7
+"""Numbers of an action of SimplerEnv's robots."""
 
 
 @final
@@ -59,6 +56,8 @@ class PI0Policy:
         dtype: of the backbone: ``float32`` or ``bfloat16``; None takes float32 on a CPU, else
             bfloat16.
         samples: further plans drawn at each step; they share one pass over pictures and words.
+        execute: actions of a plan that are done before the model is asked again. At the steps
+            between there are no signals, which is cheaper and sees less.
         steps: Euler steps; by default the checkpoint's.
         seed: of the noise, which depends on it and on the step within the episode alone.
         squash: shrink pictures to the square without keeping their shape, as the SimplerEnv
@@ -86,6 +85,7 @@ class PI0Policy:
         device: str = "cpu",
         dtype: str | None = None,
         samples: int = 4,
+        execute: int = 1,
         steps: int | None = None,
         seed: int = 0,
         squash: bool | None = None,
@@ -100,8 +100,12 @@ class PI0Policy:
         self.checkpoint = Path(checkpoint)
         self._adapter = adapter_for("pi0", robot)
         self.robot = None if self._adapter is None else self._adapter.convention.robot
-        self._read_state = _state_reader(state, self.robot.name if self.robot else None)
+        read_state = state_reader(state, self.robot.name if self.robot else None)
         self.settings = read_settings(self.checkpoint)
+        horizon = int(self.settings.model.chunk_size)
+        if not 1 <= execute <= horizon:
+            msg = f"execute is {execute}; the plans of this checkpoint have 1 to {horizon} actions"
+            raise ConfigError(msg)
         loaded = load_model(
             self.checkpoint,
             self.settings.model,
@@ -122,20 +126,25 @@ class PI0Policy:
         self.action_dim = self._action_dim(action_dim)
         if self._adapter is not None and norm_stats != NO_STATISTICS:
             self._adapter.require_opening(float(self.scaling.action.low[self.action_dim - 1]))
-        self.fit = ImageFit(
-            size=self.settings.image_size,
-            style=STYLES[self.settings.layout],
-            squash=self._adapter is not None if squash is None else squash,
+        self.inputs = InputReader(
+            self.settings,
+            self.scaling.state,
+            ImageFit(
+                size=self.settings.image_size,
+                style=STYLES[self.settings.layout],
+                squash=self._adapter is not None if squash is None else squash,
+            ),
+            tokenizer=self.checkpoint if tokenizer is None else Path(tokenizer),
+            read_state=read_state,
         )
         self._device, self._dtype = device, backbone
         self._draws = 1 + samples
         self._steps = steps or int(self.settings.model.num_inference_steps)
+        self._execute = execute
         self._seed, self._step = seed, 0
-        self._tokenizer_folder = self.checkpoint if tokenizer is None else Path(tokenizer)
-        self._tokenizer: Any = None
-        self._said_stateless = False
-        self._instruction = ""
-        self._prompt: tuple[str, list[int]] | None = None
+        self._left: FloatArray | None = None
+        self._done = 0
+        self._instruction = self._planned = ""
         self.signals = frozenset({"chunk", "extra", "hidden", "normalized_action"})
         if samples:
             self.signals |= {"samples"}
@@ -144,6 +153,7 @@ class PI0Policy:
         """Begin an episode; the noise starts from the seed again, the gripper holds nothing."""
         self._instruction = instruction
         self._step = 0
+        self._left, self._done = None, 0
         if self._adapter is not None:
             self._adapter.reset()
 
@@ -156,11 +166,14 @@ class PI0Policy:
         Raises:
             MissingTokenizerError: if there is no tokenizer.
         """
-        ids = self._ids(observation.instruction or self._instruction)
+        words = observation.instruction or self._instruction
+        if self._left is not None and self._done < self._execute and words == self._planned:
+            return self._go_on(self._left)
+        self._planned = words
         return self.infer(
-            input_ids=[ids],
-            pixel_values=self.preprocess(observation.image),
-            state=self._state(observation),
+            input_ids=[self.inputs.ids(words)],
+            pixel_values=self.inputs.pixels(observation.image),
+            state=self.inputs.state(observation),
         )
 
     def infer(
@@ -179,17 +192,21 @@ class PI0Policy:
                 cameras in the checkpoint's order; leave out those that are missing.
             state: normalised, shape ``(1, d)``; padded with zeros. None is zeros.
             noise: shape ``(1 + K, H, max_action_dim)``; by default drawn from seed and step.
+
+        Raises:
+            ValueError: if something has another shape.
         """
         config = self.settings.model
+        shape = (self._draws, int(config.chunk_size), int(config.max_action_dim))
         if noise is None:
-            shape = (self._draws, int(config.chunk_size), int(config.max_action_dim))
             noise = normal_noise(self._seed, self._step, shape)
+        require_shape("noise", noise, (None, *shape[1:]))
         self._step += 1
         prefix = self._encode(input_ids, pixel_values)
         flow = integrate(
             self.model,
             prefix,
-            self._tensor(self._padded_state(state), torch.float32),
+            self._tensor(padded(state, int(config.max_state_dim)), torch.float32),
             self._tensor(noise, torch.float32),
             self._steps,
         )
@@ -198,7 +215,7 @@ class PI0Policy:
 
     def preprocess(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Pixels for :meth:`infer` of an RGB picture ``(H, W, 3)`` uint8, ``(1, 3, S, S)``."""
-        return prepare_image(image, self.fit)[None]
+        return self.inputs.pixels(image)
 
     def prefix_change(self, observation: Observation) -> float | None:
         """How far the first token, a part of the picture, moves when the words are turned round.
@@ -209,7 +226,7 @@ class PI0Policy:
         Returns:
             Relative change in [0, 1]; None where turning the words round changes nothing.
         """
-        ids = self._ids(observation.instruction or self._instruction)
+        ids = self.inputs.ids(observation.instruction or self._instruction)
         turned = [ids[0], *reversed(ids[1:])]
         if turned == ids:
             return None
@@ -222,15 +239,21 @@ class PI0Policy:
         pixels = self._tensor(pixel_values, self._dtype)
         if pixels.ndim == 4:
             pixels = pixels[:, None]
+        side = self.settings.image_size
+        require_shape("input_ids", input_ids, (1, None))
+        require_shape("pixel_values", pixels, (1, None, 3, side, side))
         return encode_prefix(self.model, self._tensor(input_ids, torch.long), pixels)
 
     def _output(self, flow: Flow) -> PolicyOutput:
         plans = flow.actions[..., : self.action_dim].double().cpu().numpy()
         velocities = flow.velocities[..., : self.action_dim].double().cpu().numpy()
         actions = self.scaling.action.unnormalize(plans)
+        overlap = plan_overlap(self._left, plans[0])
+        self._left, self._done = plans[0, 1:], 1
         extra: dict[str, float | None] = {
             "PI0-DV": velocity_change(velocities),
             "PI0-SPREAD": plan_spread(plans),
+            "PI0-OVERLAP": overlap,
         }
         if self._head is not None:
             extra.update(expert_scores(expert_logits(self._head, flow.hidden[0])))
@@ -239,14 +262,24 @@ class PI0Policy:
             action=actions[0, 0],
             normalized_action=plans[0, 0],
             chunk=actions[0],
-            samples=actions[1:, 0] if self._draws > 1 else None,
+            samples=actions[1:, 0] if len(actions) > 1 else None,
             hidden=flow.hidden[0, -horizon:].float().mean(0).cpu().numpy(),
             extra=extra,
         )
 
+    def _go_on(self, left: FloatArray) -> PolicyOutput:
+        """The next action of a plan that is being done; nothing new is known about it."""
+        self._left, self._done = left[1:], self._done + 1
+        self._step += 1
+        output = PolicyOutput(
+            action=self.scaling.action.unnormalize(left[0]), normalized_action=left[0]
+        )
+        return output if self._adapter is None else self._adapter.adapt(output)
+
     def _action_dim(self, given: int | None) -> int:
         widest = int(self.settings.model.max_action_dim)
-        dim = given or self.settings.action_dim or self.scaling.action.size
+        robots = _ROBOT_DIM if self._adapter is not None else None
+        dim = given or robots or self.settings.action_dim or self.scaling.action.size
         if dim > min(widest, self.scaling.action.size):
             msg = (
                 f"an action of {dim} numbers does not fit: the model gives {widest}, the "
@@ -255,50 +288,5 @@ class PI0Policy:
             raise ConfigError(msg)
         return dim
 
-    def _state(self, observation: Observation) -> FloatArray | None:
-        if self._read_state is None:
-            return None
-        values = self._read_state(observation)
-        if values is None:
-            if not self._said_stateless:
-                self._said_stateless = True
-                log.warning("no state in the observation: the model sees the data's mean")
-            return None
-        known = min(self.settings.state_dim, self.scaling.state.size)
-        if len(values) > known:
-            msg = f"the state has {len(values)} numbers, the checkpoint knows {known}; give state="
-            raise ConfigError(msg)
-        return self.scaling.state.normalize(values)[None]
-
-    def _padded_state(self, state: ArrayLike | None) -> FloatArray:
-        padded = np.zeros((1, int(self.settings.model.max_state_dim)))
-        if state is not None:
-            given = np.asarray(state, dtype=np.float64)
-            padded[:, : given.shape[-1]] = given
-        return padded
-
     def _tensor(self, values: ArrayLike, dtype: torch.dtype) -> torch.Tensor:
         return torch.as_tensor(np.asarray(values)).to(self._device, dtype)
-
-    def _ids(self, instruction: str) -> list[int]:
-        if self._prompt is None or self._prompt[0] != instruction:
-            if self._tokenizer is None:
-                self._tokenizer = load_tokenizer(self._tokenizer_folder)
-            cleaned = self.settings.layout is Layout.OPENPI
-            ids = prompt_ids(
-                self._tokenizer,
-                build_prompt(instruction, cleaned=cleaned),
-                bos=int(self.settings.model.vlm_config.text_config.bos_token_id),
-                longest=self.settings.prompt_tokens,
-            )
-            self._prompt = (instruction, ids)
-        return self._prompt[1]
-
-
-def _state_reader(given: str | None, robot: str | None) -> Any:
-    name = given or BY_ROBOT.get(robot or "", _NO_STATE)
-    if name == _NO_STATE:
-        return None
-    if name not in STATES:
-        raise ConfigError(unknown_name("state", name, (*STATES, _NO_STATE)))
-    return STATES[name]

@@ -14,7 +14,14 @@ from monitor.metrics.tokens import NAMES
 from monitor.records import Step
 from policies.base import FloatArray
 
-__all__ = ["check_head", "expert_logits", "expert_scores", "plan_spread", "velocity_change"]
+__all__ = [
+    "check_head",
+    "expert_logits",
+    "expert_scores",
+    "plan_overlap",
+    "plan_spread",
+    "velocity_change",
+]
 
 
 def velocity_change(velocities: FloatArray) -> float | None:
@@ -32,9 +39,10 @@ def velocity_change(velocities: FloatArray) -> float | None:
     if len(velocities) < 2:
         return None
     before, now = (one.reshape(len(one), -1) for one in velocities[-2:])
-    change = np.linalg.norm(now - before, axis=1)
-    size = np.linalg.norm(now, axis=1) + np.linalg.norm(before, axis=1)
-    return float(np.mean(change / np.where(size > 0.0, size, 1.0)))
+    with np.errstate(invalid="ignore"):  # what is not finite stays so, for the monitor to see
+        change = np.linalg.norm(now - before, axis=1)
+        size = np.linalg.norm(now, axis=1) + np.linalg.norm(before, axis=1)
+        return float(np.mean(change / np.where(size > 0.0, size, 1.0)))
 
 
 def plan_spread(plans: FloatArray) -> float | None:
@@ -46,7 +54,25 @@ def plan_spread(plans: FloatArray) -> float | None:
     >>> plan_spread(np.array([[[0.0]], [[1.0]]]))
     0.5
     """
-    return None if len(plans) < 2 else float(plans.std(axis=0).mean())
+    with np.errstate(invalid="ignore"):
+        return None if len(plans) < 2 else float(plans.std(axis=0).mean())
+
+
+def plan_overlap(left: FloatArray | None, plan: FloatArray) -> float | None:
+    """Mean distance of a new plan to what was left of the last one, over the steps of both.
+
+    Args:
+        left: actions of the last plan that were not done, ``(h, D)``, normalised; None without one.
+        plan: ``(H, D)``, beginning at the same step.
+
+    >>> plan_overlap(np.array([[1.0], [2.0]]), np.array([[1.5], [2.0], [9.0]]))
+    0.25
+    """
+    count = 0 if left is None else min(len(left), len(plan))
+    if left is None or count == 0:
+        return None
+    with np.errstate(invalid="ignore"):
+        return float(np.abs(left[:count] - plan[:count]).mean())
 
 
 def check_head(head: Tensor) -> None:

@@ -91,20 +91,19 @@ def test_picture_words_and_state_reach_the_model(policy: PI0Policy, picture: Any
     plain = plan()
     assert np.abs(plain - plan(image=np.zeros_like(picture))).max() > 1e-4
     assert np.abs(plain - plan(instruction="put the blue can on the plate")).max() > 1e-4
-    policy._read_state = None
     assert np.array_equal(plain, plan(tcp_position=np.ones(3)))
 
 
 def test_the_state_is_the_robots(checkpoint: Path, picture: Any) -> None:
     policy = PI0Policy(checkpoint, state="bridge")
     pose = {"tcp_position": [0.1] * 3, "tcp_quaternion": [1.0, 0.0, 0.0, 0.0], "gripper": 0.3}
-    state = policy._state(seen(picture, **pose))
+    state = policy.inputs.state(seen(picture, **pose))
     assert state is not None
     angles = (np.array([0.0, -np.pi / 2, 0.0]) - 0.1) / 0.2
     np.testing.assert_allclose(state[0], [0, 0, 0, *angles, -0.5, 1.0], atol=1e-6)
     policy.reset(WORDS)
     by_hand = policy.infer(
-        input_ids=[policy._ids(WORDS)], pixel_values=policy.preprocess(picture), state=state
+        input_ids=[policy.inputs.ids(WORDS)], pixel_values=policy.preprocess(picture), state=state
     )
     policy.reset(WORDS)
     assert same(by_hand, policy.act(seen(picture, **pose)))
@@ -120,12 +119,12 @@ def test_a_robot_gets_its_own_actions(checkpoint: Path, picture: Any) -> None:
     np.testing.assert_allclose(done.action[:3], said.action[:3], rtol=1e-6)
     assert {*done.samples[:, 6], *done.chunk[:, 6]} <= {-1.0, 1.0}
     assert done.action[6] == (1.0 if said.action[6] > 0.5 else -1.0)
-    assert widowx.fit.squash
+    assert widowx.inputs.fit.squash
 
 
 def test_several_cameras_may_be_given(policy: PI0Policy, picture: Any) -> None:
     one = policy.preprocess(picture)
-    ids = [policy._ids(WORDS)]
+    ids = [policy.inputs.ids(WORDS)]
     noise = np.zeros((1, 4, 32), np.float32)
     alone = policy.infer(input_ids=ids, pixel_values=one, noise=noise)
     again = policy.infer(input_ids=ids, pixel_values=one[:, None], noise=noise)
@@ -175,6 +174,7 @@ def test_without_a_tokenizer_only_ids_work(write_checkpoint: Write, picture: Any
         ({"robot": "widow"}, "widowx"),
         ({"state": "brigde"}, "bridge"),
         ({"action_dim": 9}, "an action of 9 numbers does not fit"),
+        ({"execute": 5}, "execute is 5; the plans of this checkpoint have 1 to 4 actions"),
     ],
 )
 def test_wrong_arguments_are_named(checkpoint: Path, given: dict[str, Any], message: str) -> None:
@@ -190,3 +190,61 @@ def test_half_precision_stays_near(checkpoint: Path, picture: Any, tiny: Any) ->
         plans.append(policy.act(seen(picture)).chunk)
     one, other = (plan / tiny.std["action"] for plan in plans)
     np.testing.assert_allclose(one, other, atol=0.3)
+
+
+def test_a_plan_may_be_done_before_the_model_is_asked_again(checkpoint: Path, picture: Any) -> None:
+    policy = PI0Policy(checkpoint, steps=3, execute=3)
+    policy.reset(WORDS)
+    outs = [policy.act(seen(picture)) for _ in range(5)]
+    chunk: Any = outs[0].chunk
+    assert [one.chunk is None for one in outs] == [False, True, True, False, True]
+    for step in (1, 2):
+        assert np.array_equal(outs[step].action, chunk[step])
+        assert (outs[step].samples, outs[step].extra) == (None, None)
+    first, fourth = (outs[at].extra or {} for at in (0, 3))
+    assert first["PI0-OVERLAP"] is None
+    last, new = (outs[at].chunk for at in (0, 3))
+    assert last is not None
+    assert new is not None
+    left = (last[3:] - new[:1]) / policy.scaling.action.factor
+    assert fourth["PI0-OVERLAP"] == pytest.approx(np.abs(left).mean())
+    other = policy.act(Observation(image=picture, instruction="put the blue can on the plate"))
+    assert other.chunk is not None  # other words, other plan
+
+
+def test_overlap_of_plans_made_at_every_step(policy: PI0Policy, picture: Any) -> None:
+    policy.reset(WORDS)
+    one, two = (policy.act(seen(picture)) for _ in range(2))
+    assert one.chunk is not None
+    assert two.chunk is not None
+    assert two.extra is not None
+    moved = np.abs((one.chunk[1:] - two.chunk[:3]) / policy.scaling.action.factor)
+    assert two.extra["PI0-OVERLAP"] == pytest.approx(moved.mean())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_comes_out_for_the_monitor_to_see(
+    write_checkpoint: Write, picture: Any, value: float
+) -> None:
+    folder = write_checkpoint(lambda tensors: tensors["model.action_out_proj.bias"].fill_(value))
+    policy = PI0Policy(folder, robot="widowx")
+    policy.reset(WORDS)
+    out = policy.act(seen(picture))
+    assert not np.isfinite(out.action).all()
+    extra: Any = out.extra
+    assert not np.isfinite(extra["PI0-DV"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"input_ids": [2, 5]}, r"input_ids has shape \(2,\), expected \(1, any\)"),
+        ({"pixel_values": np.zeros((1, 3, 8, 8))}, r"expected \(1, any, 3, 28, 28\)"),
+        ({"state": np.zeros((1, 33))}, r"state has shape \(1, 33\), expected \(1, 32\)"),
+        ({"noise": np.zeros((1, 4, 7))}, r"expected \(any, 4, 32\)"),
+    ],
+)
+def test_other_shapes_are_refused(policy: PI0Policy, given: dict[str, Any], message: str) -> None:
+    right = {"input_ids": [[2, 5]], "pixel_values": np.zeros((1, 3, 28, 28))}
+    with pytest.raises(ValueError, match=message):
+        policy.infer(**{**right, **given})

@@ -11,6 +11,7 @@ from policies.pi0.signals import (
     check_head,
     expert_logits,
     expert_scores,
+    plan_overlap,
     plan_spread,
     velocity_change,
 )
@@ -29,6 +30,13 @@ def test_spread_needs_two_plans() -> None:
     plans = np.array([[[0.0, 0.0]], [[2.0, 4.0]]])
     assert plan_spread(plans) == pytest.approx((1.0 + 2.0) / 2.0)
     assert plan_spread(plans[:1]) is None
+
+
+def test_overlap_counts_the_steps_of_both() -> None:
+    plan = np.array([[1.0, 0.0], [2.0, 0.0]])
+    assert plan_overlap(plan + 0.5, plan) == pytest.approx(0.5)
+    assert plan_overlap(None, plan) is None
+    assert plan_overlap(plan[:0], plan) is None
 
 
 def test_a_head_of_zeros_is_refused() -> None:
