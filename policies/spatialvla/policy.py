@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
 
@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import ConfigError
-from policies.action import ActionConvention, adapter_for
+from policies.action import ActionAdapter, ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
 from policies.precision import torch_dtype
 from policies.sampling import gumbel_noise
@@ -27,8 +27,6 @@ from policies.tokenizer import load_tokenizer
 
 __all__ = ["SpatialVLAPolicy"]
 
-log = logging.getLogger(__name__)
-
 
 @final
 class SpatialVLAPolicy:
@@ -36,7 +34,8 @@ class SpatialVLAPolicy:
 
     Every answer is a chunk of actions. By default the model is asked at every step and the chunk is
     a signal for the monitor; with ``robot`` the chunks that overlap are averaged as in the
-    published evaluation; with ``execute_steps`` several actions of a chunk are carried out.
+    published evaluation; with ``execute_steps`` above 1 that many actions of a chunk are carried
+    out instead, one by one.
 
     Args:
         checkpoint: folder with config.json, processor_config.json, safetensors and, for
@@ -84,8 +83,6 @@ class SpatialVLAPolicy:
             raise ConfigError(msg)
         self.name = name
         self.checkpoint = Path(checkpoint)
-        self._adapter = adapter_for("spatialvla", robot)
-        self.robot = None if self._adapter is None else self._adapter.convention.robot
         self.config = SpatialVLAConfig.from_folder(self.checkpoint)
         processor = read_processor(self.checkpoint)
         low, high = self.config.action_token_range
@@ -94,6 +91,8 @@ class SpatialVLAPolicy:
         if not 1 <= execute_steps <= self.chunk_steps:
             msg = f"execute_steps must be from 1 to {self.chunk_steps}, got {execute_steps}"
             raise ConfigError(msg)
+        self._adapter = _adapter(robot, self.chunk_steps, average=execute_steps == 1)
+        self.robot = None if self._adapter is None else self._adapter.convention.robot
         known = processor["statistics"]
         if unnorm_key is None and self._adapter is not None:
             published = self._adapter.convention.unnorm_key
@@ -244,3 +243,16 @@ class SpatialVLAPolicy:
         if self._adapter is not None:
             return PolicyOutput(action=self._adapter(action))
         return PolicyOutput(action=action)
+
+
+def _adapter(
+    robot: str | ActionConvention | None, chunk_steps: int, *, average: bool
+) -> ActionAdapter | None:
+    """The robot's adapter; what is published averages as many chunks as a chunk has steps."""
+    adapter = adapter_for("spatialvla", robot)
+    if adapter is None or adapter.convention.ensemble is None:
+        return adapter
+    ensemble = adapter.convention.ensemble
+    if isinstance(robot, str):
+        ensemble = replace(ensemble, horizon=chunk_steps)
+    return ActionAdapter(replace(adapter.convention, ensemble=ensemble if average else None))

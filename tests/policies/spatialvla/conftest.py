@@ -150,8 +150,9 @@ def write_checkpoint(folder: Path, config: dict[str, Any], *, seed: int = 0) -> 
     for key, value in model.state_dict().items():
         drawn = torch.randn(value.shape, generator=chance)
         fan_in = max(1, value[0].numel() if value.ndim > 1 else 1)
-        scale = 0.1 if value.ndim < 2 else 1.0 if "embed" in key or "head" in key else fan_in**-0.5
+        scale = 0.1 if value.ndim < 2 else 1.0 if "embed" in key else fan_in**-0.5
         tensors[published_key(key)] = drawn * scale
+    tensors["language_model.lm_head.weight"] *= 3.0
     _set_groups_apart(tensors)
     if config["text_config"]["tie_word_embeddings"]:
         del tensors["language_model.lm_head.weight"]
@@ -169,11 +170,13 @@ def _set_groups_apart(tensors: dict[str, Any]) -> None:
         tensors["language_model.model.embed_tokens.weight"],
         tensors["spatial_embed_tokens.weight"],
     )
-    prompt[LINE_BREAK, 0] += 2.5
+    for table in (head, prompt, actions):
+        table[:, : len(SIZES)] = 0.0
+    prompt[LINE_BREAK, 0] = 4.0
     ends = [sum(SIZES[:count]) for count in range(len(SIZES) + 1)]
     for group, (low, high) in enumerate(pairwise(ends)):
-        head[BEGIN + low : BEGIN + high, group] += 6.0
-        actions[low:high, (group + 1) % len(SIZES)] += 2.5
+        head[BEGIN + low : BEGIN + high, group] = 8.0
+        actions[low:high, (group + 1) % len(SIZES)] = 4.0
 
 
 @pytest.fixture(scope="session")

@@ -243,9 +243,7 @@ def test_cold_samples_are_the_greedy_action(tiny: Path, image: Any, output: Any)
         np.testing.assert_allclose(row, output.action, atol=1e-12)
 
 
-def test_a_robot_gets_its_own_units_and_the_published_ensemble(
-    tiny: Path, image: Any, output: Any
-) -> None:
+def test_a_robot_gets_its_own_units(tiny: Path, image: Any, output: Any) -> None:
     from envs.robot import ROBOTS
 
     seen = Observation(image=image, instruction=RED)
@@ -255,6 +253,29 @@ def test_a_robot_gets_its_own_units_and_the_published_ensemble(
     assert out.action[6] == (1.0 if output.action[6] > 0.5 else -1.0)
     with pytest.raises(ConfigError, match="unknown robot 'widow'"):
         load(tiny, robot="widow")
+
+
+def test_the_published_robot_averages_overlapping_chunks(
+    tiny: Path, image: Any, output: Any
+) -> None:
+    robot = load(tiny, robot="widowx")
+    black = Observation(image=image * 0, instruction=RED)
+    other = robot.act(black).chunk[:, :3]
+    robot.reset(RED)
+    first = robot.act(Observation(image=image, instruction=RED))
+    np.testing.assert_allclose(first.action[:3], output.chunk[0, :3])
+    newest = np.exp(0.8) / (1.0 + np.exp(0.8))
+    mixed = robot.act(black)
+    wanted = (1.0 - newest) * output.chunk[1, :3] + newest * other[0]
+    np.testing.assert_allclose(mixed.action[:3], wanted)
+    assert mixed.chunk.shape == (3, 7)
+
+
+def test_a_robot_that_carries_out_chunks_averages_none(tiny: Path, image: Any, output: Any) -> None:
+    patient = load(tiny, robot="widowx", execute_steps=3)
+    seen = Observation(image=image, instruction=RED)
+    made = np.stack([patient.act(seen).action[:3] for _ in range(3)])
+    np.testing.assert_allclose(made, output.chunk[:, :3])
 
 
 # ---- cameras and prompts ---------------------------------------------------------------------
