@@ -97,7 +97,13 @@ def die_with(watched: int) -> None:
 def main() -> int:
     """Serve one environment until the other side closes the connection."""
     connected, memory, watched = (int(word) for word in sys.argv[1:4])
-    die_with(watched)
+    try:
+        die_with(watched)
+    except OSError:
+        sys.exit(
+            "descriptors were not passed on: name the interpreter itself, or a script that does "
+            'no more than exec it with "$@" (conda run, for one, closes them)'
+        )
     if sys.version_info < (3, 10):  # noqa: UP036  any Python may be named on the command line
         sys.exit(
             f"the environment's Python must be 3.10 or later, this is {sys.version.split()[0]}"

@@ -38,7 +38,7 @@ class EnvDiedError(EnvProcessError):
     """The process ended by itself or by a signal."""
 
 
-class EnvHungError(EnvProcessError, TimeoutError):
+class EnvHungError(EnvProcessError):
     """A call took longer than its deadline; the process was killed."""
 
 

@@ -91,6 +91,7 @@ def run_sweep(
         TraceError: if ``out`` cannot be written or continued.
     """
     done: dict[int, EpisodeResult] = {}
+    given = env
     interrupted = False
     summary = None
     with ExitStack() as stack:
@@ -126,6 +127,10 @@ def run_sweep(
         except KeyboardInterrupt:
             interrupted = True
             log.warning("interrupted; %d of %d episodes are finished", len(done), len(specs))
+        finally:
+            if env is not given:
+                with suppress(Exception):
+                    env.close()
         if writer is not None and summarise is not None:
             summary = summarise(RunFolder(writer.path))
             writer.write_summary(summary)

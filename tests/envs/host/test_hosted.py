@@ -296,6 +296,10 @@ def test_an_interpreter_that_is_none_is_refused(tmp_path: Path) -> None:
     script.chmod(0o755)
     with pytest.raises(EnvDiedError, match=r"exit code 4 while .* was made; .*this is no Python"):
         HostedEnv("host_doubles:ReachEnv", python=script)
+    run = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"  # passes on no others
+    script.write_text(f'#!/bin/sh\n"{sys.executable}" -c "{run}" "{sys.executable}" "$@"\n')
+    with pytest.raises(EnvDiedError, match="descriptors were not passed on"):
+        HostedEnv("host_doubles:ReachEnv", python=script)
     script.write_text("#!/bin/sh\nsleep 1000\n")
     with pytest.raises(EnvHungError, match="hung while host_doubles:ReachEnv was made"):
         HostedEnv("host_doubles:ReachEnv", python=script, deadlines=Deadlines(make_s=0.5))

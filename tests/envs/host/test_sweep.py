@@ -96,13 +96,15 @@ def test_a_simulator_that_cannot_start_again_costs_what_it_costs(
 ) -> None:
     broken = tmp_path / "broken"
     monkeypatch.setenv("HOST_DOUBLES_BROKEN", str(broken))
-    made: list[None] = []
+    tries: list[None] = []
+    made: list[HostedEnv] = []
 
     def remake() -> HostedEnv:
-        made.append(None)
-        if len(made) == 2:
+        if len(tries) == 1:
             broken.unlink()
-        return hosted("DoomedEnv")
+        tries.append(None)
+        made.append(hosted("DoomedEnv"))
+        return made[-1]
 
     specs = [EpisodeSpec(scene=scene) for scene in (2, 0, 1)]
     env = hosted("DoomedEnv")
