@@ -120,7 +120,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    ) -> tuple[Any, Any]:
         """Begin the episode of one scene; ``seed`` seeds only the action space.
 
         Raises:
@@ -152,9 +152,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         self._begun = self._world()
         return self._observe(seen), self._tell(sim.evaluate())
 
-    def step(
-        self, action: NDArray[Any]
-    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: NDArray[Any]) -> tuple[Any, float, bool, bool, Any]:
         """Move for one control period.
 
         Args:
