@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from monitor.errors import ConfigError
+from policies.openvla.llama import LlamaSizes, llama_sizes
 
 __all__ = [
     "TOWERS",
@@ -74,6 +75,18 @@ TOWERS: Final[dict[str, ViTConfig]] = {
 """Towers by their timm name, which is how the published configuration names them."""
 
 
+_BACKBONES: Final[dict[str, tuple[str, ...]]] = {
+    "dinov2-vit-l": ("vit_large_patch14_reg4_dinov2.lvd142m",),
+    "siglip-vit-so400m": ("vit_so400m_patch14_siglip_224",),
+    "siglip-vit-so400m-384px": ("vit_so400m_patch14_siglip_384",),
+    "dinosiglip-vit-so-224px": (
+        "vit_large_patch14_reg4_dinov2.lvd142m",
+        "vit_so400m_patch14_siglip_224",
+    ),
+}
+"""Towers by Prismatic's name for them, where a configuration leaves timm's names out."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroundedConvConfig:
     """The small tower of ``openvla-mini``: convolutions, keypoints and word-conditioned points.
@@ -110,23 +123,6 @@ class GroundedConvConfig:
     def tokens(self) -> int:
         """Number of visual tokens."""
         return self.patches + self.summary
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlamaSizes:
-    """Sizes of the language model; the defaults are Llama-2-7B with OpenVLA's vocabulary."""
-
-    vocab_size: int = 32064
-    hidden_size: int = 4096
-    intermediate_size: int = 11008
-    num_hidden_layers: int = 32
-    num_attention_heads: int = 32
-    num_key_value_heads: int = 32
-    max_position_embeddings: int = 2048
-    rms_norm_eps: float = 1e-6
-    pad_token_id: int = 32000
-    bos_token_id: int = 1
-    eos_token_id: int = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,18 +189,14 @@ class OpenVLAConfig:
         if text.get("model_type", "llama") != "llama":
             msg = f"text_config.model_type is {text['model_type']!r}; only 'llama' is supported"
             raise ConfigError(msg)
-        known = {one.name for one in fields(LlamaSizes)}
-        sizes = {key: value for key, value in text.items() if key in known and value is not None}
-        if "num_attention_heads" in sizes:
-            sizes.setdefault("num_key_value_heads", sizes["num_attention_heads"])
         if data.get("pad_token_id") is not None:
-            sizes.setdefault("pad_token_id", data["pad_token_id"])
+            text.setdefault("pad_token_id", data["pad_token_id"])
         small = data.get("vision_backbone_id") == GROUNDED_CONV
         return cls(
             towers=() if small else _towers(data),
             grounded_conv=GroundedConvConfig(**data["vision_config"]) if small else None,
-            fused=bool(data.get("use_fused_vision_backbone", False)),
-            llm=LlamaSizes(**sizes),
+            fused=_fused(data),
+            llm=llama_sizes(text),
             pad_to_multiple_of=int(data.get("pad_to_multiple_of", 64)),
             n_action_bins=int(data.get("n_action_bins", 256)),
             norm_stats=data.get("norm_stats") or {},
@@ -251,6 +243,18 @@ def grounded_conv_json(
     }
 
 
+def _fused(data: Mapping[str, Any]) -> bool:
+    given = data.get("use_fused_vision_backbone")
+    if given is None:
+        return len(_tower_names(data)) > 1
+    return bool(given)
+
+
+def _tower_names(data: Mapping[str, Any]) -> tuple[str, ...]:
+    given = data.get("timm_model_ids")
+    return tuple(given or _BACKBONES.get(str(data.get("vision_backbone_id")), ()))
+
+
 def _image_size(data: Mapping[str, Any], index: int, tower: ViTConfig) -> int:
     sizes = data.get("image_sizes") or []
     return int(sizes[index]) if index < len(sizes) else tower.image_size
@@ -259,8 +263,7 @@ def _image_size(data: Mapping[str, Any], index: int, tower: ViTConfig) -> int:
 def _towers(data: Mapping[str, Any]) -> tuple[ViTConfig, ...]:
     tiny = data.get("tiny_dims") or {}
     towers: list[ViTConfig] = []
-    names = data.get("timm_model_ids") or []
-    for name, part in zip(names, ("featurizer", "fused_featurizer"), strict=False):
+    for name, part in zip(_tower_names(data), ("featurizer", "fused_featurizer"), strict=False):
         if name not in TOWERS:
             msg = f"vision tower {name!r} is not known; known: {', '.join(sorted(TOWERS))}"
             raise ConfigError(msg)
@@ -276,6 +279,9 @@ def _towers(data: Mapping[str, Any]) -> tuple[ViTConfig, ...]:
                 heads=own["num_heads"],
                 mlp_width=own["mlp_hidden_dim"],
             )
+        if tower.family == "dino" and tower.mlp_width % tower.width:
+            msg = f"a DINOv2 tower's MLP must be a multiple of its {tower.width} channels"
+            raise ConfigError(msg)
         towers.append(tower)
     if not towers:
         msg = "config.json names no vision tower (timm_model_ids is missing or empty)"

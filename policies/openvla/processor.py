@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageOps
 
-from monitor.errors import ConfigError
+from monitor.errors import ConfigError, unknown_name
 from policies.openvla.config import OpenVLAConfig
 from policies.picture import rgb_picture
 
@@ -21,6 +22,7 @@ IMAGENET: Final = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 HALF: Final = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 CROP_AREA: Final = 0.9
 """Share of the picture that checkpoints fine-tuned with random crops want at test time."""
+_STRATEGIES: Final = ("resize-naive", "letterbox", "resize-crop")
 _RESAMPLE: Final = {
     "bicubic": Image.Resampling.BICUBIC,
     "bilinear": Image.Resampling.BILINEAR,
@@ -37,6 +39,8 @@ class ImageProcessor:
         means: per tower and channel.
         stds: per tower and channel.
         interpolations: per tower.
+        strategy: how a picture becomes a square: ``resize-naive`` squeezes it, ``letterbox`` adds
+            bars of the mean colour, ``resize-crop`` cuts the longer side off.
         center_crop: first cut to the middle 90% of the area.
     """
 
@@ -44,6 +48,7 @@ class ImageProcessor:
     means: tuple[tuple[float, ...], ...]
     stds: tuple[tuple[float, ...], ...]
     interpolations: tuple[str, ...]
+    strategy: str = "resize-naive"
     center_crop: bool = False
 
     @classmethod
@@ -62,21 +67,26 @@ class ImageProcessor:
             means=tuple(mean for mean, _ in norms),
             stds=tuple(std for _, std in norms),
             interpolations=tuple("bicubic" for _ in families),
+            strategy=_known_strategy(config.source),
             center_crop=center_crop,
         )
 
     @classmethod
     def from_json(cls, data: dict[str, Any], *, center_crop: bool = False) -> ImageProcessor:
-        """Read a parsed ``preprocessor_config.json``."""
-        strategy = data.get("image_resize_strategy", "resize-naive")
-        if strategy != "resize-naive":
-            msg = f"image_resize_strategy is {strategy!r}; only 'resize-naive' is supported"
-            raise ConfigError(msg)
+        """Read a parsed ``preprocessor_config.json``; upstream's default strategy is letterbox.
+
+        Raises:
+            ConfigError: if it names a strategy or an interpolation that is not known here.
+        """
+        for name in data["interpolations"]:
+            if name not in _RESAMPLE:
+                raise ConfigError(unknown_name("interpolation", name, _RESAMPLE))
         return cls(
             sizes=tuple(int(size[-1]) for size in data["input_sizes"]),
             means=tuple(tuple(row) for row in data["means"]),
             stds=tuple(tuple(row) for row in data["stds"]),
             interpolations=tuple(data["interpolations"]),
+            strategy=_known_strategy(data),
             center_crop=center_crop,
         )
 
@@ -95,18 +105,43 @@ class ImageProcessor:
         picture = rgb_picture(image)
         if self.center_crop:
             picture = _middle(picture)
+        if self.strategy == "letterbox":
+            picture = _letterboxed(picture, self.means[-1])
+        square = self.strategy == "resize-naive"
         towers = zip(self.sizes, self.means, self.stds, self.interpolations, strict=True)
         stack = [
-            (_resized(picture, size, how) - np.asarray(mean, np.float32))
+            (_resized(picture, size, how, square=square) - np.asarray(mean, np.float32))
             / np.asarray(std, np.float32)
             for size, mean, std, how in towers
         ]
         return np.ascontiguousarray(np.concatenate(stack, axis=-1).transpose(2, 0, 1)[None])
 
 
-def _resized(picture: Image.Image, size: int, how: str) -> NDArray[np.float32]:
-    resized = picture.resize((size, size), resample=_RESAMPLE[how])
-    return np.asarray(resized, dtype=np.float32) / np.float32(255.0)
+def _known_strategy(data: Mapping[str, Any]) -> str:
+    strategy = str(data.get("image_resize_strategy", "letterbox"))
+    if strategy not in _STRATEGIES:
+        raise ConfigError(unknown_name("image_resize_strategy", strategy, _STRATEGIES))
+    return strategy
+
+
+def _resized(picture: Image.Image, size: int, how: str, *, square: bool) -> NDArray[np.float32]:
+    """Pixels on [0, 1], shape ``(size, size, 3)``: squeezed, or the middle at its own shape."""
+    width = height = size
+    if not square:
+        shorter = min(picture.size)
+        width, height = (int(size * side / shorter) for side in picture.size)
+    resized = picture.resize((width, height), resample=_RESAMPLE[how])
+    left, top = round((width - size) / 2.0), round((height - size) / 2.0)
+    cut = resized.crop((left, top, left + size, top + size))
+    return np.asarray(cut, dtype=np.float32) / np.float32(255.0)
+
+
+def _letterboxed(picture: Image.Image, mean: tuple[float, ...]) -> Image.Image:
+    """The picture between bars of the mean colour; an odd pixel stays unfilled, as upstream."""
+    longer = max(picture.size)
+    sideways, upright = ((longer - side) // 2 for side in picture.size)
+    colour = tuple(int(value * 255) for value in mean)
+    return ImageOps.expand(picture, border=(sideways, upright, sideways, upright), fill=colour)
 
 
 def _middle(picture: Image.Image) -> Image.Image:

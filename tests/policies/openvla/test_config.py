@@ -39,6 +39,40 @@ def test_other_language_models_are_refused() -> None:
         OpenVLAConfig.from_json({**OPENVLA_7B} | {"text_config": {"model_type": "phi"}})
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hidden_act", "gelu"),
+        ("attention_bias", True),
+        ("rope_scaling", {"factor": 2.0}),
+        ("head_dim", 64),
+        ("rope_parameters", {"rope_type": "linear"}),
+    ],
+)
+def test_what_would_silently_change_the_numbers_is_refused(key: str, value: object) -> None:
+    text = {**OPENVLA_7B["text_config"], key: value}
+    with pytest.raises(ConfigError, match=rf"text_config\.{key} is .*; only"):
+        OpenVLAConfig.from_json({**OPENVLA_7B, "text_config": text})
+
+
+@pytest.mark.parametrize(
+    "given", [{"rope_theta": 5e5}, {"rope_parameters": {"rope_type": "default", "rope_theta": 5e5}}]
+)
+def test_the_rotary_base_of_the_configuration_is_used(given: dict[str, object]) -> None:
+    text = {**OPENVLA_7B["text_config"], **given}
+    config = OpenVLAConfig.from_json({**OPENVLA_7B, "text_config": text})
+    with torch.device("meta"):
+        model = OpenVLA(config)
+    assert model.language_model.config.rope_parameters["rope_theta"] == 5e5
+
+
+def test_prismatics_own_name_of_a_backbone_is_enough() -> None:
+    data = {"vision_backbone_id": "dinosiglip-vit-so-224px", "text_config": {}}
+    config = OpenVLAConfig.from_json(data)
+    assert config.fused
+    assert config.towers == OpenVLAConfig.from_json(OPENVLA_7B).towers
+
+
 def test_folder_without_config_is_refused(tmp_path: object) -> None:
     with pytest.raises(ConfigError, match=r"no config\.json"):
         OpenVLAConfig.from_folder(tmp_path)  # type: ignore[arg-type]
