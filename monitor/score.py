@@ -173,8 +173,15 @@ class Score:
             if stale and name in stale:
                 pool.clear()
                 stale.discard(name)
-            pool.append(surprise(x))
-            pooled[name] = max(pool)
+            s = surprise(x)
+            top = pooled.get(name) if pool else None
+            leaving = pool[0] if len(pool) == self._window else None
+            pool.append(s)
+            # The largest is looked for again only where it may just have fallen out.
+            if top is None or top == leaving:
+                pooled[name] = max(pool)
+            elif s > top:
+                pooled[name] = s
         return combine(pooled, self._weights, self._how)
 
     @property

@@ -73,14 +73,21 @@ def overhead(
 ) -> None:
     """Time the monitor alone on made-up steps: whole, motion part, vector, and how it grows."""
     from monitor.cli.session import one_thread
-    from monitor.rollout.benchmark import overhead_table
+    from monitor.metrics.kernel import load_kernel
+    from monitor.rollout.benchmark import overhead_table, softmax_ratio
 
     one_thread()
+    compiled = load_kernel() is not None
     rows = overhead_table(quick=quick)
+    ratio = softmax_ratio(rows)
     if as_json:
-        emit_json({"timings": rows})
+        emit_json({"timings": rows, "update_over_softmax": ratio, "compiled": compiled})
         return
     _table(rows)
+    if ratio is not None:
+        emit(f"at 7×32064 a whole update takes {ratio:.2f} times torch.softmax of the same logits")
+    if not compiled:
+        emit("without the compiled kernel: pip install 'vlawatch[fast]' makes this quicker")
 
 
 @app.command()

@@ -37,23 +37,28 @@ class Unnormalisation:
         bounds = zip(setting.action_low[:3].tolist(), setting.action_high[:3].tolist(), strict=True)
         space = tuple(max(abs(a), abs(b)) for a, b in bounds)
         self._limits = setting.config.unnorm_limits or space
+        self._count = min(len(self._limits), len(setting.action_low))
         self._share = setting.config.unnorm_share
         self._window = setting.window
         self.reset()
 
     def reset(self) -> None:
         """Begin an episode."""
-        self._over: deque[float] = deque(maxlen=self._window)
+        self._over: deque[int] = deque(maxlen=self._window)
+        self._total = 0
 
     def check(self, scene: Scene) -> list[Fault]:
         """Return the fault when more than the share of the window's values is too large."""
         action, limits = scene.evidence.action, self._limits
         if action is not None and limits:
-            beyond = [abs(x) > m for x, m in zip(action, limits, strict=False)]
-            self._over.append(sum(beyond) / len(beyond))
+            if len(self._over) == self._window:
+                self._total -= self._over[0]
+            beyond = sum([abs(x) > m for x, m in zip(action, limits, strict=False)])
+            self._over.append(beyond)
+            self._total += beyond
         if len(self._over) < self._window:
             return []
-        share = sum(self._over) / self._window
+        share = self._total / (self._window * self._count)
         if share <= self._share:
             return []
         text = f"{share:.0%} of the translations exceed {list(limits)}: which unnorm_key is it?"

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from monitor.metrics.arrays import holes, text, to_array, to_row, to_scalar
 from monitor.metrics.extra import read_extra
-from monitor.metrics.kernel import load_kernel
 from monitor.metrics.plugins import MetricPlugin, measure
 from monitor.metrics.samples import chunk_inconsistency, execution_variability, normalise
 from monitor.metrics.sums import Scratch, on_a_device, sums_of
@@ -25,6 +24,8 @@ UNIT_TOLERANCE: Final = 0.05
 """How far a quaternion's norm may be from 1; within it, it is normalised."""
 PIXELS: Final = 4096
 """Values of a picture that its standard deviation is taken over."""
+
+DOUBLE: Final = np.dtype(np.float64)
 
 FULL: Final = tuple((name, f"{name}_max") for name in NAMES)
 BINS: Final = tuple((f"{name}_bins", f"{name}_bins_max") for name in NAMES)
@@ -42,7 +43,8 @@ class Extractor:
         self._dim = len(low)
         self._plugins = plugins
         self._scratch = Scratch()
-        load_kernel()  # takes seconds at times, which no step may
+        # What is compiled is loaded now: it may take seconds, which no step may.
+        sums_of(np.zeros((1, 2), np.float32), None, None, self._scratch).view()
         self.reset()
 
     def reset(self) -> None:
@@ -152,7 +154,10 @@ class Extractor:
     def _numbers(
         kind: str, field: str, value: Any, size: int, index: int, problems: list[Fault]
     ) -> Numbers | None:
-        row = to_row(value, size)
+        if type(value) is np.ndarray and value.dtype == DOUBLE and value.shape == (size,):
+            row: list[float] | None = value.tolist()  # the usual case, without a detour
+        else:
+            row = to_row(value, size)
         if row is None:
             given = getattr(value, "shape", None)
             seen = list(given) if given is not None else type(value).__name__
@@ -272,6 +277,9 @@ def _span(given: Any) -> tuple[int, int]:
 
 def _columns(given: Any, count: int, v: int) -> NDArray[np.int64] | None:
     """Return the chosen ids, None where they are no columns of ``(count, v)`` logits."""
+    if type(given) is np.ndarray and given.dtype == np.int64 and given.shape == (count,):
+        ids = given.tolist()
+        return given if min(ids) >= 0 and max(ids) < v else None
     row = to_row(given, count)
     if row is None or not all([0.0 <= x < v and x.is_integer() for x in row]):
         return None

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
 
+from monitor.metrics.compiled import compile_for
 from monitor.records import FloatArray
 
 Kernel = Callable[[Any, FloatArray], None]
@@ -113,15 +113,5 @@ def reduce(logits: Any, table: FloatArray) -> None:
 
 @cache
 def load_kernel() -> Kernel | None:
-    """Return :func:`reduce` compiled, None without numba. The first call ever takes seconds."""
-    if find_spec("numba") is None:
-        return None
-    from numba import njit
-
-    signature = "void(float32[:, ::1], float64[:, ::1])"
-    options: dict[str, Any] = {"fastmath": {"contract", "reassoc", "nsz"}, "nogil": True}
-    try:
-        compiled: Kernel = njit(signature, cache=True, **options)(reduce)
-    except RuntimeError:  # no folder that numba may keep it in
-        compiled = njit(signature, **options)(reduce)
-    return compiled
+    """Return :func:`reduce` compiled, None without numba."""
+    return compile_for("void(f4[:,::1], f8[:,::1])", reduce)

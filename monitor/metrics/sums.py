@@ -8,6 +8,7 @@ stays in the cache. Logits on another device are summed up there; one transfer b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite, isnan
 from typing import Any, Final, NamedTuple, final
 
@@ -260,8 +261,13 @@ def sums_of(
     if span is not None:
         bins = reduce_rows(np.ascontiguousarray(logits[:, slice(*span)]), scratch)
         table = np.concatenate((table, bins), axis=1)
-    chosen = None if ids is None else logits[np.arange(count), ids].astype(np.float64)
+    chosen = None if ids is None else logits[_indices(count), ids].astype(np.float64)
     return Sums(table=table, chosen=chosen, sizes=sizes)
+
+
+@lru_cache(maxsize=8)
+def _indices(count: int) -> NDArray[np.intp]:
+    return np.arange(count)
 
 
 def on_a_device(logits: Any) -> bool:

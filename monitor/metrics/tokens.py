@@ -7,12 +7,13 @@ arXiv 2507.17049. All are higher = less certain, in [0, 1].
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import log
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from monitor.metrics.compiled import compile_for
 from monitor.records import FloatArray
 
 NAMES: Final = ("TB-E", "TB-D", "TB-TP", "TB-PCS")
@@ -45,22 +46,30 @@ def token_view(table: FloatArray, sizes: tuple[int, ...]) -> TokenView:
     >>> token_view(flat, (4,)).values.tolist()
     [[1.0], [1.0], [1.0], [1.0]]
     """
-    z = table[Z]
-    p1 = 1.0 / z  # the probability of the likeliest class, whose e is 1
-    log_z = np.log(z)
-    values: FloatArray = table[:4] * p1
-    values[WEIGHTED] -= log_z
-    values[SQUARES] *= p1
-    values[Z] = p1
-    values[SECOND] -= p1
     offset, factor = _affine(sizes, table.shape[1])
-    values *= factor
-    values += offset
-    # Rounding may leave the interval by an ulp of the logits' type.
-    np.maximum(values, 0.0, out=values)
-    np.minimum(values, 1.0, out=values)
-    log_z += table[LARGEST]
+    values, log_z = np.empty((4, table.shape[1])), np.empty(table.shape[1])
+    (_compiled() or _measure)(table, offset, factor, values, log_z)
     return TokenView(values=values, log_z=log_z)
+
+
+def _measure(
+    table: FloatArray, offset: FloatArray, factor: FloatArray, values: FloatArray, log_z: FloatArray
+) -> None:
+    """Write the metrics, one or many columns at a time; numba compiles it as it stands."""
+    p1 = 1.0 / table[2]  # the probability of the likeliest class, whose e is 1
+    log_z[:] = np.log(table[2])
+    values[0] = table[0] * p1 - log_z
+    values[1] = table[1] * p1 * p1
+    values[2] = p1
+    values[3] = table[3] * p1 - p1
+    # Rounding may leave the interval by an ulp of the logits' type.
+    values[:] = np.minimum(np.maximum(values * factor + offset, 0.0), 1.0)
+    log_z += table[4]
+
+
+@cache
+def _compiled() -> Any:
+    return compile_for("void(f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])", _measure)
 
 
 @lru_cache(maxsize=8)

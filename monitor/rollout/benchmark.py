@@ -1,4 +1,7 @@
-"""What the monitor costs, on one thread, on made-up steps of a plausible kind."""
+"""What the monitor costs, on one thread, on made-up steps of a plausible kind.
+
+In seven dimensions like a published policy's: seven tokens, of 256 bins or a whole vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,15 @@ from monitor.pipeline import Monitor
 from monitor.records import Step
 from monitor.rollout.records import EpisodeResult, EpisodeStart, StepRecord
 
-__all__ = ["BenchError", "StepTimes", "Timing", "made_up_steps", "overhead_table", "time_calls"]
+__all__ = [
+    "BenchError",
+    "StepTimes",
+    "Timing",
+    "made_up_steps",
+    "overhead_table",
+    "softmax_ratio",
+    "time_calls",
+]
 
 WARM: Final = 64
 DIMENSIONS: Final = 7
@@ -179,7 +190,7 @@ def overhead_table(*, quick: bool = False, config: MonitorConfig | None = None) 
     ]
     for vocabulary in (SMALL_V, LARGE_V):
         many = calls if vocabulary == SMALL_V else max(80, calls // 4)
-        rows.append(_update(f"update, logits 7×{vocabulary}", config, many, vocabulary=vocabulary))
+        rows.append(_update(_update_row(vocabulary), config, many, vocabulary=vocabulary))
         rows.extend(_softmax(vocabulary, many))
     rows.extend(_vector(config, calls))
     for window in (8, 16, 32, 64):
@@ -195,6 +206,21 @@ def overhead_table(*, quick: bool = False, config: MonitorConfig | None = None) 
         _update(f"update, V = {size}", config, calls, vocabulary=size) for size in (256, 1024, 4096)
     )
     return rows
+
+
+def softmax_ratio(rows: Sequence[Timing]) -> float | None:
+    """Return how many softmaxes of its logits an update at 7×32064 takes, None without torch."""
+    medians = {row.what: row.median_us for row in rows}
+    softmax = medians.get(_softmax_row(LARGE_V))
+    return None if softmax is None else medians[_update_row(LARGE_V)] / softmax
+
+
+def _update_row(vocabulary: int) -> str:
+    return f"update, logits 7×{vocabulary}"
+
+
+def _softmax_row(vocabulary: int) -> str:
+    return f"torch.softmax alone, logits 7×{vocabulary}"
 
 
 def _update(
@@ -239,7 +265,7 @@ def _softmax(vocabulary: int, calls: int) -> Sequence[Timing]:
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
     pool = [torch.from_numpy(one) for one in _logits(rng, 16, DIMENSIONS, vocabulary)]
-    what = f"torch.softmax alone, logits 7×{vocabulary}"
+    what = _softmax_row(vocabulary)
     return (time_calls(what, lambda number: torch.softmax(pool[number % 16], dim=-1), calls=calls),)
 
 

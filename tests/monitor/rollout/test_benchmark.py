@@ -7,7 +7,14 @@ import pytest
 
 from monitor.pipeline import Monitor
 from monitor.rollout import run_episode
-from monitor.rollout.benchmark import BenchError, StepTimes, made_up_steps, time_calls
+from monitor.rollout.benchmark import (
+    BenchError,
+    StepTimes,
+    Timing,
+    made_up_steps,
+    softmax_ratio,
+    time_calls,
+)
 
 
 def test_a_call_takes_what_it_takes() -> None:
@@ -40,3 +47,10 @@ def test_a_run_that_breaks_at_once_is_not_waited_for(
     env = fake_env(broken={(0, -1): RuntimeError("no device")})
     with pytest.raises(BenchError, match="no device"):
         run_episode(env, reacher(), monitor, (StepTimes(),))
+
+
+def test_the_ratio_is_of_equal_logits() -> None:
+    names = {"update, logits 7×32064": 180.0, "torch.softmax alone, logits 7×32064": 90.0}
+    rows = [Timing(what=k, median_us=v, p99_us=v, calls=1) for k, v in names.items()]
+    assert softmax_ratio(rows) == 2.0
+    assert softmax_ratio(rows[:1]) is None

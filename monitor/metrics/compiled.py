@@ -1,0 +1,28 @@
+"""Functions compiled by numba where it is installed (extra ``fast``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, Final
+
+FASTMATH: Final = frozenset({"contract", "reassoc", "nsz"})
+"""Lets sums be taken in lanes; NaN and infinity keep their meaning."""
+
+
+def compile_for(signature: str, function: Callable[..., None]) -> Callable[..., None] | None:
+    """Return ``function`` compiled for one signature, None without numba.
+
+    Takes seconds the first time ever; numba keeps the result beside the source or, where it may
+    not write there, in the user's cache.
+    """
+    if find_spec("numba") is None:
+        return None
+    from numba import njit
+
+    options: dict[str, Any] = {"fastmath": set(FASTMATH), "nogil": True}
+    try:
+        compiled: Callable[..., None] = njit(signature, cache=True, **options)(function)
+    except RuntimeError:  # no folder that numba may keep it in
+        compiled = njit(signature, **options)(function)
+    return compiled
