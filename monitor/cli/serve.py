@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -85,11 +87,8 @@ def serve_policy(
 
 def serve_until_interrupt(listener: Listener, what: str) -> None:
     """Print the URL, for scripts to read, and serve until Ctrl-C."""
-    emit(listener.url)
-    log.info("serving %s at %s until Ctrl-C", what, listener.url)
-    try:
-        listener.serve_forever()
-    except KeyboardInterrupt:
-        log.info("ending")
-    finally:
-        listener.shutdown()
+    with suppress(KeyboardInterrupt), listener.background() as url:
+        emit(url)
+        log.info("serving %s at %s until Ctrl-C", what, url)
+        threading.Event().wait()
+    log.info("ended")

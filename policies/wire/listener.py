@@ -19,6 +19,8 @@ from policies.wire.codec import MAX_MESSAGE_BYTES
 __all__ = ["HEALTH_PATH", "Listener", "Service"]
 
 HEALTH_PATH: Final = "/healthz"
+GOING_AWAY: Final = 1001
+"""Close code of a server that ends."""
 
 _quiet = logging.getLogger(f"{__name__}.websockets")
 _quiet.setLevel(logging.CRITICAL)  # a port scan would fill the log with tracebacks otherwise
@@ -62,8 +64,9 @@ class Listener:
         host = self._where.host
         # A browser sends an Origin header with every websocket: a page that somebody reads on this
         # machine must not reach a server that trusts all of loopback.
+        self._open: set[ServerConnection] = set()
         self._server = serve(
-            service.serve,
+            self._serve_one,
             host,
             self._where.port,
             family=AF_INET6 if ":" in host else AF_INET,
@@ -105,6 +108,15 @@ class Listener:
     def shutdown(self) -> None:
         """Close every connection and end :meth:`serve_forever`."""
         self._server.shutdown()
+        for connection in tuple(self._open):  # websockets before 17 leaves them open
+            connection.close(GOING_AWAY)
+
+    def _serve_one(self, connection: ServerConnection) -> None:
+        self._open.add(connection)
+        try:
+            self._service.serve(connection)
+        finally:
+            self._open.discard(connection)
 
     def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
         if request.path == HEALTH_PATH:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Collection, Mapping
 from typing import Any, final
 
@@ -82,6 +83,7 @@ class RemotePolicy:
         self.statistics: Any = None
         self.signals: frozenset[str] = frozenset()
         self._connect()
+        weakref.finalize(self, self._wire.close)  # so that the server hears of our leaving
 
     def bind(self, env: Any) -> None:
         """Keep what a policy elsewhere may know of the environment: bounds, period, robot."""

@@ -164,14 +164,14 @@ def test_what_is_no_message_is_refused(frame: Any) -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_any_bytes_are_a_message_or_refused(frame: bytes) -> None:
     with suppress(WireFormatError):
         assert isinstance(decode(frame), dict)
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_message_with_flipped_bytes_is_a_message_or_refused(data: st.DataObject) -> None:
     frame = bytearray(
         encode({"actions": np.ones((2, 7), np.float32), "n": np.int64(3), "t": {"x": [1.5, "a"]}})
