@@ -5,7 +5,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["gumbel_noise", "normal_noise"]
+from monitor.errors import ConfigError
+
+__all__ = ["check_sampling", "gumbel_noise", "normal_noise"]
+
+
+def check_sampling(samples: int, temperature: float) -> None:
+    """Refuse options that say nothing.
+
+    Raises:
+        ConfigError: if one of them is negative.
+    """
+    if samples < 0 or temperature < 0.0:
+        msg = f"samples and temperature must not be negative, got {samples} and {temperature}"
+        raise ConfigError(msg)
 
 
 def gumbel_noise(seed: int, step: int, shape: tuple[int, ...]) -> NDArray[np.float32]:

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from monitor.errors import ConfigError
 from policies.action import ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
 from policies.openvla.checkpoint import load_model
@@ -17,7 +16,7 @@ from policies.openvla.processor import ImageProcessor
 from policies.openvla.prompt import load_tokenizer, prompt_ids, prompt_template
 from policies.openvla.tokens import decode_ids, statistics_for
 from policies.precision import torch_dtype
-from policies.sampling import gumbel_noise
+from policies.sampling import check_sampling, gumbel_noise
 
 __all__ = ["MINI_CHECKPOINT", "OpenVLAPolicy", "openvla_mini"]
 
@@ -68,9 +67,7 @@ class OpenVLAPolicy:
         prompt: str = "openvla",
         name: str = "openvla",
     ) -> None:
-        if samples < 0 or temperature < 0.0:
-            msg = f"samples and temperature must not be negative, got {samples} and {temperature}"
-            raise ConfigError(msg)
+        check_sampling(samples, temperature)
         self.name = name
         self.checkpoint = Path(checkpoint)
         self._adapter = adapter_for("openvla", robot)

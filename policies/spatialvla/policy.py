@@ -14,14 +14,15 @@ from monitor.errors import ConfigError
 from policies.action import ActionAdapter, ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
 from policies.precision import torch_dtype
-from policies.sampling import gumbel_noise
+from policies.sampling import check_sampling, gumbel_noise
 from policies.spatialvla.camera import camera_matrix, scale_matrix
 from policies.spatialvla.checkpoint import load_model
 from policies.spatialvla.config import SpatialVLAConfig
-from policies.spatialvla.grid import TOKENS_PER_STEP, ActionGrid
+from policies.spatialvla.grid import TOKENS_PER_STEP
 from policies.spatialvla.model import Prefix
-from policies.spatialvla.processor import ImageProcessor, read_processor
+from policies.spatialvla.processor import ImageProcessor
 from policies.spatialvla.prompt import BARE, build_prompt, prompt_ids
+from policies.spatialvla.recipe import Recipe
 from policies.statistics import statistics_for
 from policies.tokenizer import load_tokenizer
 
@@ -78,34 +79,28 @@ class SpatialVLAPolicy:
         seed: int = 0,
         name: str = "spatialvla",
     ) -> None:
-        if samples < 0 or temperature < 0.0:
-            msg = f"samples and temperature must not be negative, got {samples} and {temperature}"
-            raise ConfigError(msg)
+        check_sampling(samples, temperature)
         self.name = name
         self.checkpoint = Path(checkpoint)
         self.config = SpatialVLAConfig.from_folder(self.checkpoint)
-        processor = read_processor(self.checkpoint)
-        low, high = self.config.action_token_range
-        self.grid = ActionGrid.from_json(processor, low, high - low)
-        self.chunk_steps = int(processor.get("action_chunk_size", 1))
+        recipe = Recipe.from_folder(self.checkpoint, self.config.action_token_range)
+        self.grid, self.chunk_steps = recipe.grid, recipe.chunk_steps
         if not 1 <= execute_steps <= self.chunk_steps:
             msg = f"execute_steps must be from 1 to {self.chunk_steps}, got {execute_steps}"
             raise ConfigError(msg)
         self._adapter = _adapter(robot, self.chunk_steps, average=execute_steps == 1)
         self.robot = None if self._adapter is None else self._adapter.convention.robot
-        known = processor["statistics"]
         if unnorm_key is None and self._adapter is not None:
             published = self._adapter.convention.unnorm_key
-            unnorm_key = published if published in known else None
-        self.statistics = statistics_for(known, unnorm_key)
+            unnorm_key = published if published in recipe.statistics else None
+        self.statistics = statistics_for(recipe.statistics, unnorm_key)
         if self._adapter is not None:
             self._adapter.require_opening(float(self.statistics.q01[-1]))
-        self._processor = ImageProcessor.from_folder(self.checkpoint, self.config.image_size)
         side = self.config.image_size
+        self._processor = ImageProcessor.from_folder(self.checkpoint, side)
         if intrinsic is None:
-            cameras = processor.get("intrinsic_config") or {}
-            key = camera or unnorm_key or next(iter(known))
-            self.intrinsic = camera_matrix(cameras, key, side, strict=camera is not None)
+            key = camera or unnorm_key or next(iter(recipe.statistics))
+            self.intrinsic = camera_matrix(recipe.cameras, key, side, strict=camera is not None)
         else:
             self.intrinsic = scale_matrix(intrinsic, width=side, height=side, side=side)
         # Last, so that a mistyped argument is said at once and not after minutes of reading.

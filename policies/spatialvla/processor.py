@@ -1,4 +1,4 @@
-"""Pictures and the processor's file, by Pillow and NumPy alone, equal to upstream's bit for bit."""
+"""Pictures for the model, by Pillow and NumPy alone, equal to upstream's bit for bit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,29 +15,7 @@ from PIL import Image
 from monitor.errors import ConfigError
 from policies.picture import rgb_picture
 
-__all__ = ["ImageProcessor", "read_processor"]
-
-_STATISTICS: Final = ("statistics.json", "dataset_statistics.json", "ds_stats.json")
-"""Files in which fine-tuning may leave statistics; their entries come on top."""
-
-
-def read_processor(folder: Path) -> dict[str, Any]:
-    """``processor_config.json`` of a checkpoint folder, with statistics that lie beside it.
-
-    Raises:
-        ConfigError: if it is missing.
-    """
-    path = folder / "processor_config.json"
-    if not path.is_file():
-        msg = f"{path} is missing; it holds the grids, statistics and cameras of the checkpoint"
-        raise ConfigError(msg)
-    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    statistics = dict(data.get("statistics") or {})
-    for name in _STATISTICS:
-        if (folder / name).is_file():
-            statistics |= json.loads((folder / name).read_text(encoding="utf-8"))
-    data["statistics"] = statistics
-    return data
+__all__ = ["ImageProcessor"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
