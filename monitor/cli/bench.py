@@ -110,6 +110,24 @@ def host(
 
 
 @app.command()
+def wire(
+    calls: Annotated[int, typer.Option("--calls", min=10, help="Steps to time, a row.")] = 300,
+    as_json: options.AsJson = False,
+) -> None:
+    """Time a step of a policy that takes no time: here, over loopback, through the proxy."""
+    from monitor.cli.session import one_thread
+
+    one_thread()
+    from monitor.proxy.benchmark import wire_table
+
+    rows = wire_table(calls)
+    if as_json:
+        emit_json({"timings": rows})
+        return
+    _table(rows)
+
+
+@app.command()
 def sampling(
     policy: options.Policy = "openvla-mini",
     samples: Annotated[int, typer.Option("--samples", min=1, help="Sampled actions.")] = 4,

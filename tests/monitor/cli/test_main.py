@@ -29,6 +29,8 @@ COMMANDS = (
     "policies",
     "metrics",
     "probe",
+    "serve-policy",
+    "proxy",
     "doctor",
     "bench",
 )

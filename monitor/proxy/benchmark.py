@@ -1,0 +1,109 @@
+"""What a step costs when the policy is in another process, without and with a proxy between."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from typing import Any, Final, final
+
+import numpy as np
+
+from monitor.config import MonitorConfig
+from monitor.pipeline import Monitor
+from monitor.proxy.request import EnvTold
+from monitor.proxy.run import ProxyRun
+from monitor.proxy.service import ProxyService, Upstream
+from monitor.rollout.benchmark import Timing, time_calls
+from policies import Observation, Policy, PolicyOutput
+from policies.wire.address import Listen
+from policies.wire.listener import Listener, Service
+from policies.wire.remote import RemotePolicy
+from policies.wire.server import PolicyService
+
+__all__ = ["wire_table"]
+
+IMAGE: Final = (224, 224, 3)
+LOGITS: Final = (7, 32_064)
+"""Of OpenVLA: seven tokens over the whole vocabulary, 0.9 MB."""
+_TOLD: Final = EnvTold(action_low=(-1.0,) * 7, action_high=(1.0,) * 7, control_dt_s=0.2)
+
+
+@final
+class _Payload:
+    """Answers at once, with as much as OpenVLA says."""
+
+    name = "payload"
+    signals = frozenset({"token_logits"})
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(0)
+        self._output = PolicyOutput(
+            action=rng.uniform(-0.1, 0.1, 7),
+            token_logits=rng.standard_normal(LOGITS).astype(np.float32),
+        )
+
+    def reset(self, instruction: str) -> None:
+        """Nothing to forget."""
+
+    def act(self, observation: Observation) -> PolicyOutput:
+        """Always the same."""
+        return self._output
+
+
+def wire_table(calls: int = 300) -> list[Timing]:
+    """Time ``act`` of a policy that takes no time: here, over loopback, and through a proxy.
+
+    Args:
+        calls: of each row.
+    """
+    rng = np.random.default_rng(0)
+    seen = Observation(image=rng.integers(0, 256, IMAGE).astype(np.uint8), instruction="x")
+    with _elsewhere(_serve_policy) as url, _elsewhere(_serve_proxy, url) as between:
+        rows = [_time("in this process", _Payload(), seen, calls)]
+        for what, address in (("over loopback", url), ("through the proxy", between)):
+            for signals, size in (([], "action only"), (["token_logits"], "with 7×32064 logits")):
+                policy = RemotePolicy(address, signals=signals)
+                rows.append(_time(f"{what}, {size}", policy, seen, calls))
+                policy.close()
+    return rows
+
+
+def _time(what: str, policy: Policy, seen: Observation, calls: int) -> Timing:
+    return time_calls(what, lambda _: policy.act(seen), calls=calls, each=lambda: policy.reset("x"))
+
+
+@contextmanager
+def _elsewhere(serve: Any, *arguments: str) -> Iterator[str]:
+    """A listener in a process of its own; gives its URL."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(theirs, *arguments))
+    process.start()
+    try:
+        yield str(ours.recv())
+    finally:
+        ours.send(None)
+        process.join(10.0)
+        process.kill()
+
+
+def _serve_policy(pipe: Connection) -> None:
+    _serve(PolicyService(_Payload), pipe)
+
+
+def _serve_proxy(pipe: Connection, upstream: str) -> None:
+    run = ProxyRun(None, env_name="bench", url=upstream)
+
+    def make_monitor(told: EnvTold, served: str) -> Monitor:
+        watching = MonitorConfig.model_validate({"controller": {"enforce": False}})
+        return Monitor(watching, action_low=told.action_low, action_high=told.action_high)
+
+    _serve(ProxyService(Upstream(url=upstream), run, make_monitor, told=_TOLD), pipe)
+
+
+def _serve(service: Service, pipe: Connection) -> None:
+    with Listener(service, Listen(port=0)).background() as url:
+        pipe.send(url)
+        pipe.recv()
