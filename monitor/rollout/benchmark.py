@@ -6,7 +6,7 @@ In seven dimensions like a published policy's: seven tokens, of 256 bins or a wh
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter_ns
@@ -110,21 +110,34 @@ def time_calls(
         calls: timed calls.
         each: called, not timed, before every 80 calls: an episode's reset.
     """
-    times = np.empty(calls)
+    (timing,) = time_in_turn({what: call}, calls=calls, each=each)
+    return timing
+
+
+def time_in_turn(
+    these: Mapping[str, Callable[[int], Any]],
+    *,
+    calls: int,
+    each: Callable[[], Any] | None = None,
+) -> list[Timing]:
+    """Time several things call by call in turn, so that a busy machine is so for all of them."""
+    times = np.empty((calls, len(these)))
     collecting = gc.isenabled()
     gc.disable()  # a collection in the middle would be somebody else's time
     try:
         for number in range(-WARM, calls):
             if each is not None and number % 80 == 0:
                 each()
-            began = perf_counter_ns()
-            call(number % calls)
-            if number >= 0:
-                times[number] = perf_counter_ns() - began
+            for column, call in enumerate(these.values()):
+                began = perf_counter_ns()
+                call(number % calls)
+                if number >= 0:
+                    times[number, column] = perf_counter_ns() - began
     finally:
         if collecting:
             gc.enable()
-    return _timing(what, (times / 1e3).tolist())
+    columns = (times / 1e3).T.tolist()
+    return [_timing(what, column) for what, column in zip(these, columns, strict=True)]
 
 
 def made_up_steps(
@@ -190,8 +203,7 @@ def overhead_table(*, quick: bool = False, config: MonitorConfig | None = None) 
     ]
     for vocabulary in (SMALL_V, LARGE_V):
         many = calls if vocabulary == SMALL_V else max(80, calls // 4)
-        rows.append(_update(_update_row(vocabulary), config, many, vocabulary=vocabulary))
-        rows.extend(_softmax(vocabulary, many))
+        rows.extend(_beside_softmax(config, many, vocabulary))
     rows.extend(_vector(config, calls))
     for window in (8, 16, 32, 64):
         wider = config.model_copy(
@@ -231,15 +243,18 @@ def _update(
     vocabulary: int | None,
     dimensions: int = DIMENSIONS,
 ) -> Timing:
+    update, reset = _updating(config, calls, vocabulary, dimensions)
+    return time_calls(what, update, calls=calls, each=reset)
+
+
+def _updating(
+    config: MonitorConfig, calls: int, vocabulary: int | None, dimensions: int = DIMENSIONS
+) -> tuple[Callable[[int], Any], Callable[[], Any]]:
+    """Return a monitor's update by number of the call, and its reset."""
     steps = made_up_steps(min(calls, 400), vocabulary=vocabulary, dimensions=dimensions)
     high = np.full(dimensions, 1.0)
     monitor = Monitor(config, action_low=-high, action_high=high)
-    return time_calls(
-        what,
-        lambda number: monitor.update(steps[number % len(steps)]),
-        calls=calls,
-        each=monitor.reset,
-    )
+    return (lambda number: monitor.update(steps[number % len(steps)])), monitor.reset
 
 
 def _decide(what: str, config: MonitorConfig, calls: int) -> Timing:
@@ -256,17 +271,19 @@ def _decide(what: str, config: MonitorConfig, calls: int) -> Timing:
     )
 
 
-def _softmax(vocabulary: int, calls: int) -> Sequence[Timing]:
-    """A plain softmax over the same logits; nothing where torch is not installed."""
+def _beside_softmax(config: MonitorConfig, calls: int, vocabulary: int) -> list[Timing]:
+    """A whole update, and in turn with it a plain softmax of other such logits, if torch is there."""
+    update, reset = _updating(config, calls, vocabulary)
+    these = {_update_row(vocabulary): update}
     try:
         import torch
     except ModuleNotFoundError:
-        return ()
+        return time_in_turn(these, calls=calls, each=reset)
     torch.set_num_threads(1)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1)
     pool = [torch.from_numpy(one) for one in _logits(rng, 16, DIMENSIONS, vocabulary)]
-    what = _softmax_row(vocabulary)
-    return (time_calls(what, lambda number: torch.softmax(pool[number % 16], dim=-1), calls=calls),)
+    these[_softmax_row(vocabulary)] = lambda number: torch.softmax(pool[number % 16], dim=-1)
+    return time_in_turn(these, calls=calls, each=reset)
 
 
 def _vector(config: MonitorConfig, calls: int) -> Sequence[Timing]:
