@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["MODELS", "lay_distractors", "places"]
+__all__ = ["MODELS", "draw_distractors", "lay", "places"]
 
 FloatArray = NDArray[np.float64]
 
@@ -50,33 +50,47 @@ def places(robot: str, taken: Iterable[FloatArray], scene: int) -> list[FloatArr
     return found
 
 
-def lay_distractors(sim: Any, robot: str, taken: Iterable[FloatArray], scene: int) -> list[Any]:
-    """Build distractors and let them come to rest.
+def draw_distractors(
+    robot: str, taken: Iterable[FloatArray], scene: int
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Models with the place and quaternion of each, drawn by the scene alone.
 
     Args:
-        sim: SimplerEnv's environment after its reset.
         robot: key of :data:`TABLES`.
         taken: as of :func:`places`.
         scene: index of the scene.
+    """
+    models = np.random.default_rng([_SALT, scene, 1]).permutation(MODELS)
+    upright = np.array([1.0, 0.0, 0.0, 0.0])
+    found = places(robot, taken, scene)
+    return {str(model): (xy, upright) for model, xy in zip(models, found, strict=False)}
+
+
+def lay(sim: Any, laid: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> list[Any]:
+    """Build further objects and let them come to rest, as SimplerEnv lets its own.
+
+    Args:
+        sim: SimplerEnv's environment after its reset.
+        laid: place (x, y) [m in the world] and quaternion (w, x, y, z) by model.
 
     Returns:
         The bodies, named by their models.
     """
-    rng = np.random.default_rng([_SALT, scene, 1])
-    models = rng.permutation(MODELS)
-    laid = []
-    for model, place in zip(models, places(robot, taken, scene), strict=False):
-        body = sim._build_actor_helper(str(model), sim._scene, root_dir=sim.asset_root)
-        body.name = str(model)
-        pose = sim.agent.robot.pose
-        body.set_pose(type(pose)([*place, sim.scene_table_height + _DROP_M], [1.0, 0.0, 0.0, 0.0]))
+    bodies = []
+    for model, (xy, quaternion) in laid.items():
+        body = sim._build_actor_helper(model, sim._scene, root_dir=sim.asset_root)
+        body.name = model
+        place = [*np.asarray(xy, dtype=np.float64), sim.scene_table_height + _DROP_M]
+        body.set_pose(type(sim.agent.robot.pose)(place, list(np.asarray(quaternion))))
         body.lock_motion(1, 1, 0, 1, 1, 0)
-        laid.append(body)
+        bodies.append(body)
+    if not bodies:
+        return bodies
     sim._settle(_SETTLE_S)
-    for body in laid:
+    for body in bodies:
         body.lock_motion(0, 0, 0, 0, 0, 0)
         body.set_pose(body.pose)  # else it may sleep
         body.set_velocity(np.zeros(3))
         body.set_angular_velocity(np.zeros(3))
     sim._settle(_SETTLE_S)
-    return laid
+    return bodies

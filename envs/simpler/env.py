@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from envs.base import Contact
 from envs.contact import neighbours
+from envs.layout import Layout
 from envs.pose import between
 from envs.robot import GripperCommand, robot_spec
 from envs.simpler.contacts import link_parents, read_contacts
-from envs.simpler.distractor import lay_distractors
+from envs.simpler.distractor import draw_distractors, lay
 from envs.simpler.drawn import NotDrawnError, not_drawn, require_table
+from envs.simpler.laid import instruction, know_models, laid_start, read_layout
 from envs.simpler.perturb import Perturbation, offered
 from envs.simpler.scene import scene_start
 from envs.simpler.simulator import Settings, make_simulator, use_shader
@@ -27,7 +29,7 @@ __all__ = ["SimplerTaskEnv"]
 
 FloatArray = NDArray[np.float64]
 
-OPTIONS: Final = ("scene", "disturbance")
+OPTIONS: Final = ("scene", "disturbance", "layout")
 MISSING: Final = ("refuse", "list")
 EXPERT: Final = "envs.simpler.expert:expert_action"
 
@@ -37,7 +39,8 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
 
     Actions are SimplerEnv's own, shape ``(7,)``: metres and an axis-angle vector in the base frame;
     the last number opens WidowX's gripper at +1 and closes Google Robot's, whose gripper takes
-    changes. ``reset(options=...)`` takes ``scene`` (default 0) and ``disturbance``.
+    changes. ``reset(options=...)`` takes ``scene`` (default 0), ``disturbance``, and ``layout``: other
+    objects for a task of its kind, as :meth:`envs.layout.Layout.to_json` writes them.
 
     ``info`` also has ``simpler_success``, SimplerEnv's own verdict, which for some tasks remembers,
     and ``not_drawn``, names of objects that are on the table and not in the picture.
@@ -98,6 +101,8 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         camera = self._sim._cameras[self.task.camera].camera
         self.observation_space = _observations(camera.height, camera.width, self.robot.joint_count)
         self._perturbation = Perturbation(self.task, None, 0)
+        self._layout: Layout | None = None
+        know_models(self._sim)
         self._distractors: list[Any] = []
         self._begun: dict[str, FloatArray] = {}
         self._not_drawn: tuple[str, ...] = ()
@@ -131,23 +136,24 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         if seed is not None:
             self.action_space.seed(seed)
         given = dict(options or {})
-        scene, name = given.pop("scene", 0), given.pop("disturbance", None)
+        scene, name = int(given.pop("scene", 0)), given.pop("disturbance", None)
+        laid = given.pop("layout", None)
         if given:
             msg = f"unknown reset option(s) {', '.join(sorted(given))}; known: {', '.join(OPTIONS)}"
             raise ConfigError(msg)
-        start = scene_start(self.task, int(scene))
-        perturbation = Perturbation(self.task, name, int(scene))
+        layout = None if laid is None else read_layout(self.task, laid)
+        start = scene_start(self.task, scene) if layout is None else laid_start(layout, scene)
+        perturbation = Perturbation(self.task, name, scene)
         sim = self.sim
         use_shader(self._settings)
         sim.rgb_overlay_img = self._photograph
-        seen, _ = sim.reset(seed=start.seed, options=start.options)
-        self._scene, self._elapsed, self._perturbation = int(scene), 0, perturbation
-        self._distractors = []
-        if perturbation.distracts:
-            taken = [pose[:2] for pose in self._subject.poses(sim).values()]
-            self._distractors = lay_distractors(sim, self.task.robot, taken, self._scene)
+        begin = sim.reset if layout is None else sim.reset_laid
+        seen, _ = begin(seed=start.seed, options=start.options)
+        self._scene, self._elapsed, self._perturbation = scene, 0, perturbation
+        self._layout = layout
+        self._distractors = self._lay_more()
         self._check_drawn()
-        if perturbation.change_picture(sim):
+        if perturbation.change_picture(sim) or self._distractors:
             seen = sim.get_obs()
         self._begun = self._world()
         return self._observe(seen), self._tell(sim.evaluate())
@@ -213,6 +219,28 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         size = np.array([camera.width, camera.height], dtype=np.float64)
         return np.asarray(2.0 * (seen[:2] / seen[2]) / size - 1.0, dtype=np.float64)
 
+    def object_position(self) -> FloatArray:
+        """Where the named object is now (privileged), metres in the base frame, shape ``(3,)``."""
+        name, _ = self._subject.names(self.sim)
+        return between(pose7(self.sim.agent.robot.pose), self._world()[name])[:3]
+
+    def _lay_more(self) -> list[Any]:
+        """Bodies beyond those that SimplerEnv lays by itself."""
+        sim = self.sim
+        more: dict[str, tuple[Any, Any]] = {}
+        known = self._subject.poses(sim)
+        if self._layout is not None:
+            more = {
+                name: (place.xy, place.quaternion)
+                for name, place in self._layout.objects.items()
+                if name not in known
+            }
+        if self._perturbation.distracts:
+            taken = [*known.values(), *(np.asarray(xy) for xy, _ in more.values())]
+            drawn = draw_distractors(self.task.robot, taken, self._scene)
+            more.update({name: at for name, at in drawn.items() if name not in {*known, *more}})
+        return lay(sim, more)
+
     def _check_drawn(self) -> None:
         """Refuse or note objects that the picture lacks."""
         sim = self.sim
@@ -233,6 +261,11 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         """Poses by name in the world, distractors included."""
         laid = {str(body.name): pose7(body.pose) for body in self._distractors}
         return {**self._subject.poses(self.sim), **laid}
+
+    def _instruction(self) -> str:
+        if self._layout is not None:
+            return instruction(self._layout, self.sim)
+        return str(self.sim.get_language_instruction())
 
     def _observe(self, seen: Any) -> dict[str, Any]:
         colour = np.asarray(seen["image"][self.task.camera]["Color"])[..., :3]
@@ -262,7 +295,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         others = {key: pose for key, pose in world.items() if key not in (name, goal)}
         ended = None if goal is None else world[goal][:3]
         return {
-            "instruction": str(sim.get_language_instruction()),
+            "instruction": self._instruction(),
             "task": self.task.kind.value,
             "scene": self._scene,
             "disturbance": self._perturbation.name,

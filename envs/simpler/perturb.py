@@ -64,7 +64,7 @@ class Perturbation:
         The lights tint the photograph behind the scene too; a moved camera leaves it where it is.
         """
         if self._drawn is None or self.name not in ("camera_shifted", "lights_changed"):
-            return self.distracts
+            return False
         if self.name == "camera_shifted":
             camera = sim._cameras[self._camera]
             home = camera.camera_cfg.pose

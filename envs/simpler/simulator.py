@@ -28,6 +28,8 @@ SHADERS: Final[dict[str, dict[str, Any]]] = {
 
 _UNUSED_CAMERA: Final = "base_camera"
 _SIM: Final = "mani_skill2_real2sim"
+_GENERAL: Final = ("PutOnInSceneEnv", "MoveNearInSceneEnv")
+"""Classes whose reset takes any objects, the more special one first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,12 @@ def _configured(environment: Any, task: SimplerTask, settings: Settings) -> Any:
             if not settings.overlay:  # a drawer's photograph belongs to the place of the robot
                 self.rgb_overlay_img = None
             return rebuild
+
+        def reset_laid(self, seed: int, options: dict[str, Any]) -> Any:
+            """Begin with the objects of the options, which the task's own reset overrules."""
+            found = (c for c in type(self).__mro__ if c.__name__ in _GENERAL)
+            general: Any = next(found, type(self))
+            return general.reset(self, seed=seed, options=options)
 
     Configured.__name__ = environment.__name__
     return Configured

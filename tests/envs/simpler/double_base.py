@@ -101,6 +101,7 @@ class FakeSim:
         camera = Camera(self.facts["camera"], self._changes, carried)
         self._cameras = {self.camera_name: camera}
         self._elapsed = 0
+        self._wanted = options.get("model_ids") or options.get("model_id")
         self._lay(placed)
         self._heights = {body.name: float(body.pose.p[2]) for body in self._things()}
         told = {key: None for key in self.facts["reset_info"]}
@@ -120,7 +121,14 @@ class FakeSim:
     def _has_table(self) -> bool:
         return bool(self.facts["table_shapes"]) and "arena" not in MISSING
 
+    def _get_instruction_obj_name(self, name: str) -> str:
+        return name.replace("_", " ")
+
     def _body(self, name: str) -> Body:
+        if name not in self.scene["poses"]:
+            return Body(
+                name, Pose([0, 0, self.scene_table_height + 0.03]), drawn=name not in MISSING
+            )
         pose = multiply(self.scene["base_pose"], self.scene["poses"][name])
         pose[0] += self._remembered
         return Body(name, Pose.of(pose), drawn=name not in MISSING)

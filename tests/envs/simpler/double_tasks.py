@@ -19,9 +19,11 @@ class FakePick(FakeSim):  # type: ignore[misc]
     """Pick one object; its success is remembered."""
 
     def _lay(self, placed: dict[str, Any]) -> None:
-        self.obj = self._body(self.scene["object"])
+        self.obj = self._body(self._wanted or self.scene["object"])
         if "init_xy" in placed:
-            assert placed["orientation"] in ("lr_switch", "laid_vertically", "upright")
+            assert ("init_rot_quat" in placed) != (
+                placed.get("orientation") in ("lr_switch", "laid_vertically", "upright")
+            )
             self.obj.pose = Pose([*placed["init_xy"], self.obj.pose.p[2]], self.obj.pose.q)
         self.obj_height_after_settle = float(self.obj.pose.p[2])
         self._lifted_steps = 0
@@ -44,17 +46,23 @@ class FakePick(FakeSim):  # type: ignore[misc]
         }
 
 
-class FakePair(FakeSim):  # type: ignore[misc]
-    """Bring one object onto another."""
+class MoveNearInSceneEnv(FakeSim):  # type: ignore[misc]
+    """Bring one object to another; it takes any objects, under the real one's name."""
 
     lies_on = True
 
     def _lay(self, placed: dict[str, Any]) -> None:
-        assert "episode_id" in placed or self._elapsed == 0
-        self.episode_objs = [self._body(name) for name in self.scene["poses"]]
+        self.episode_objs = [self._body(name) for name in self._wanted or self.scene["poses"]]
         by_name = {body.name: body for body in self.episode_objs}
-        self.episode_source_obj = by_name[self.scene["object"]]
-        self.episode_target_obj = by_name[self.scene["target"]]
+        pair = (self.scene["object"], self.scene["target"])
+        if "init_xys" in placed:
+            for body, xy, turn in zip(
+                self.episode_objs, placed["init_xys"], placed["init_rot_quats"], strict=True
+            ):
+                body.pose = Pose([*xy, body.pose.p[2]], turn)
+            names = self._wanted
+            pair = (names[placed["source_obj_id"]], names[placed["target_obj_id"]])
+        self.episode_source_obj, self.episode_target_obj = (by_name[name] for name in pair)
         self.episode_model_ids = [body.name for body in self.episode_objs]
         self.episode_model_scales = [1.0] * len(self.episode_objs)
         boxes = self.facts["boxes"]
@@ -112,6 +120,15 @@ class FakePair(FakeSim):  # type: ignore[misc]
         stats = {key: values[key] for key in types["episode_stats"]}
         told = {key: values[key] for key in types if key != "episode_stats"}
         return {**told, "episode_stats": stats}
+
+
+class FakePair(MoveNearInSceneEnv):
+    """Bring one object onto another; its own reset overrules the objects that it is given."""
+
+    def reset(self, seed: int, options: dict[str, Any]) -> Any:
+        options.pop("model_ids", None)
+        options.setdefault("obj_init_options", {}).pop("init_xys", None)
+        return super().reset(seed, options)
 
 
 class FakeMoveNear(FakePair):
