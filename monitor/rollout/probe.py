@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -11,12 +11,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.rollout.chance import means_apart
 from policies import Observation, Policy
 
 __all__ = ["ProbeReport", "distance", "probe_policy"]
 
 VISION_BYPASS: Final = "VISION_BYPASS"
 PREFIX_CAUSAL: Final = "PREFIX_CAUSAL"
+TOKENS: Final = "token distribution"
+ROUNDS: Final = 8
+"""Answers to each question of a policy whose chance a reset does not fix."""
 MIN_MIX: Final = 1e-6
 """Relative change below which the start of a prefix has not seen its end; causal ones give 0."""
 NEGLIGIBLE: Final = 1e-6
@@ -33,10 +37,12 @@ class ProbeReport:
     that draws plans from noise they are the largest change among all drawn actions, relative to
     the dimension's largest number: with the noise fixed, as a reset fixes it, that change comes
     from the question alone. Else they are the largest change of an action's component, relative to
-    the larger of the two actions.
+    the larger of the two actions. Where the same question, asked again after a reset, gets another
+    action, each is asked several times and the means are compared, see
+    :func:`monitor.rollout.chance.means_apart`.
 
     Attributes:
-        measure: "token distribution", "plan" or "action".
+        measure: "token distribution", "plan", "action" or "mean action".
         repeat: distance when the same question is asked again: the policy's own chance.
         pictures: distance by picture: black, white, noise.
         instructions: distance by instruction: words shuffled, words reversed, empty.
@@ -97,17 +103,16 @@ def probe_policy(
         "noise": noise,
     }
     ask = partial(_ask, policy, {**(sensed or {}), "image": picture, "instruction": instruction})
-    plain = ask()
-    repeat = distance(plain, ask())
-    by_picture = {name: distance(plain, ask(image=changed)) for name, changed in pictures.items()}
+    measure, far = _judge(ask)
+    repeat = far()
+    by_picture = {name: far(image=changed) for name, changed in pictures.items()}
     by_instruction = {
-        name: distance(plain, ask(instruction=text))
-        for name, text in _instructions(instruction, seed).items()
+        name: far(instruction=text) for name, text in _instructions(instruction, seed).items()
     }
     # Chance alone must not pass for sight; twice the repeat's distance leaves it some room.
     floor = max(MIN_MOVE, 2.0 * repeat)
     return ProbeReport(
-        measure=_measure(plain),
+        measure=measure,
         repeat=repeat,
         pictures=by_picture,
         instructions=by_instruction,
@@ -132,9 +137,29 @@ def distance(one: Any, other: Any) -> float:
     return 0.0 if scale == 0.0 else float(np.abs(first - second).max() / (2.0 * scale))
 
 
+def _judge(ask: Callable[..., Any]) -> tuple[str, Callable[..., float]]:
+    """How to measure this policy, and how far its answer to a changed question is by that."""
+    plain = ask()
+    measure = _measure(plain)
+    if measure == TOKENS or distance(plain, ask()) <= MIN_MOVE:
+        return measure, lambda **changed: distance(plain, ask(**changed))
+    # It draws by chance, and a reset does not fix it: a server, say. Only means can be compared.
+    plain_rows = _first_actions(ask)
+    return "mean action", lambda **changed: means_apart(
+        plain_rows, _first_actions(partial(ask, **changed))
+    )
+
+
+def _first_actions(ask: Callable[[], Any]) -> NDArray[np.float64]:
+    """Actions of the present step in several answers to one question, ``(rows, D)``."""
+    answers = [ask() for _ in range(ROUNDS)]
+    given = [one for answer in answers for one in (answer.action, answer.samples)]
+    return np.concatenate([np.atleast_2d(_array(one)) for one in given if one is not None])
+
+
 def _measure(answer: Any) -> str:
     if answer.token_logits is not None:
-        return "token distribution"
+        return TOKENS
     drawn = any(getattr(answer, name, None) is not None for name in ("chunk", "samples"))
     return "plan" if drawn else "action"
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from monitor.rollout.chance import means_apart
 from monitor.rollout.probe import distance, probe_policy
 from policies import Observation, PolicyOutput, load_policy
 
@@ -120,3 +121,36 @@ def test_what_else_is_sensed_is_the_same_in_every_question() -> None:
 
     seen = {"image": IMAGE * 0, "tcp_position": (0.1, 0.2, 0.3)}
     assert probe_policy(Placed(sees=True, reads=True), IMAGE, "put it", sensed=seen).sees
+
+
+class Server(Flow):
+    """Draws from noise that no reset fixes, as a policy server does."""
+
+    def __init__(self, *, sees: bool) -> None:
+        super().__init__(sees=sees)
+        self.rng = np.random.default_rng(1)
+
+    def reset(self, instruction: str) -> None:
+        pass
+
+    def act(self, observation: Observation) -> PolicyOutput:
+        draws = self.rng.standard_normal((5, 4, 2))
+        if self.sees:
+            draws[..., 1] += observation.image.mean() / 50.0
+        return PolicyOutput(action=draws[0, 0], chunk=draws[0], samples=draws[1:, 0])
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_a_policy_that_draws_anew_is_judged_by_its_means(sees: bool) -> None:
+    report = probe_policy(Server(sees=sees), IMAGE, "put the red can on the plate")
+    assert (report.measure, report.sees, report.reads) == ("mean action", sees, False)
+    assert report.repeat == 0.0
+    assert report.fault == (None if sees else "VISION_BYPASS")
+
+
+def test_chance_is_seldom_taken_for_a_difference() -> None:
+    rng = np.random.default_rng(0)
+    sets = rng.standard_normal((2, 2000, 8, 7))
+    taken = sum(means_apart(one, other) > 0.0 for one, other in zip(*sets, strict=True))
+    assert taken <= 2
+    assert means_apart(sets[0, 0], sets[1, 0] + 6.0) > 0.8
