@@ -46,5 +46,6 @@ def trial(task: str, simpler: Callable[..., Any]) -> Iterator[Trial]:
 def test_contract(trial: Trial, task: str, name: str) -> None:
     finding = run_check(name, trial)
     assert finding.outcome is not Outcome.FAILED, finding.detail
-    if task == SOLVED or name not in NEEDS_EXPERT | {"objects_drawn"}:
+    lags = "google" in task and name == "axis_angle"
+    if task == SOLVED or not (lags or name in NEEDS_EXPERT | {"objects_drawn"}):
         assert finding.outcome is Outcome.PASSED, finding.detail
