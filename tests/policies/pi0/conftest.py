@@ -91,6 +91,7 @@ _NEW = (
     (r"model\.vlm\.", _PREFIX + "paligemma.model."),
 )
 _OLD = (
+    (r"model\.vlm\.language_model\.embed_tokens\.", _PREFIX + "paligemma.language_model.lm_head."),
     (r"model\.vlm\.language_model\.", _PREFIX + "paligemma.language_model.model."),
     (r"model\.vlm\.vision_tower\.", _PREFIX + "paligemma.vision_tower.vision_model."),
     (r"model\.vlm\.", _PREFIX + "paligemma."),

@@ -136,6 +136,7 @@ def test_the_full_size_is_that_of_the_published_checkpoint() -> None:
     count = sum(one.numel() for one in model.parameters())
     head = model.model.dit.embed_tokens.weight.numel()
     assert all(one.is_meta for one in model.parameters())
+    assert len(model.state_dict()) == 777  # LeRobot counts as many keys in lerobot/pi0_base
     assert count == 3_501_372_176  # 14.0 GB in float32, as lerobot/pi0_base has them
     assert head == 257_152 * 1024
     assert count - head == 3_238_048_528  # without the head: openpi's 3.24 B that act
