@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+if (given := os.environ.get("VLAWATCH_SHARED")) and "MS_ASSET_DIR" not in os.environ:
+    # ManiSkill reads it when it is imported, and one import serves all tests.
+    os.environ["MS_ASSET_DIR"] = str(Path(given) / "assets" / "maniskill")
+
 
 @pytest.fixture(scope="session")
 def shared() -> Path:

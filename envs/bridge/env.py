@@ -88,7 +88,7 @@ class BridgeEnv(gym.Env[Any, Any]):
         self.observation_space = _observations(image_size, self.robot.joint_count)
         self._scene = self._elapsed = self._held_steps = 0
         self._begun: dict[str, FloatArray] = {}
-        self.last: tuple[Observation, Any]
+        self.last: tuple[Observation, Any] | None = None
         """What reset or step returned last; for privileged readers."""
 
     @property
@@ -129,8 +129,7 @@ class BridgeEnv(gym.Env[Any, Any]):
         seen, _ = self.sim.reset(seed=0, options={"episode_id": scene, "reconfigure": True})
         self._scene, self._elapsed, self._held_steps = scene, 0, 0
         self._begun = self._world()
-        self.last = self._observe(seen), self._tell()
-        return deepcopy(self.last)
+        return self._keep(seen)
 
     def step(
         self, action: NDArray[np.floating[Any]]
@@ -152,14 +151,20 @@ class BridgeEnv(gym.Env[Any, Any]):
         sent[3:6] = euler_xyz(sent[3:6])
         seen, *_ = self.sim.step(sent.astype(np.float32))
         self._elapsed += 1
-        self.last = self._observe(seen), self._tell()
-        obs, info = deepcopy(self.last)
+        obs, info = self._keep(seen)
         done = self._elapsed >= self.horizon_steps
         return obs, float(info["success"]), False, done, info
 
     def render(self) -> Any:
-        """A picture for people, uint8 ``(H, W, 3)``."""
-        return self.sim.render_rgb_array()[0].numpy()
+        """The policy's picture, uint8 ``(H, W, 3)``.
+
+        Raises:
+            RuntimeError: before the first reset.
+        """
+        if self.last is None:
+            msg = "no picture yet; call reset first"
+            raise RuntimeError(msg)
+        return self.last[0]["image"].copy()
 
     def close(self) -> None:
         """Free the simulator; closing twice does nothing."""
@@ -191,6 +196,11 @@ class BridgeEnv(gym.Env[Any, Any]):
 
     def _world(self) -> dict[str, FloatArray]:
         return {name: _pose7(actor.pose) for name, actor in self.sim.objs.items()}
+
+    def _keep(self, seen: Any) -> tuple[Observation, Any]:
+        """What is seen and true now, kept for privileged readers and copied for the caller."""
+        self.last = self._observe(seen), self._tell()
+        return deepcopy(self.last)
 
     def _observe(self, seen: Any) -> Observation:
         tcp = between(self._base(), self._tool())

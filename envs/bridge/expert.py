@@ -83,8 +83,15 @@ def expert_action(env: Any) -> FloatArray:
 
     Returns:
         Action in the environment's units, shape ``(7,)``.
+
+    Raises:
+        RuntimeError: before the first reset.
     """
-    return next_action(*env.unwrapped.last)
+    last = env.unwrapped.last
+    if last is None:
+        msg = "the expert has seen nothing yet; call reset first"
+        raise RuntimeError(msg)
+    return next_action(*last)
 
 
 def next_action(obs: Observation, info: Info) -> FloatArray:

@@ -61,7 +61,8 @@ def make_simulator(task: BridgeTask, image_size: tuple[int, int], folder: Path) 
     camera = {"height": height, "width": width, "intrinsic": _scaled(_INTRINSIC, image_size)}
     return Twin(
         obs_mode="rgb+segmentation",
-        render_mode="rgb_array",
+        # No second camera for people: its other shaders take 12 s of CPU to compile.
+        render_mode=None,
         sim_backend="physx_cpu",
         render_backend="gpu" if torch.cuda.is_available() else "cpu",
         sensor_configs={CAMERA: camera},

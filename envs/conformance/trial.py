@@ -191,12 +191,16 @@ class Trial:
 
     def moved(self, axis: int) -> tuple[Frame, ...]:
         """Frames of going 5 cm along a base axis in five steps, from rest to rest; gone once."""
-        if axis not in self._moves:
-            frames = [self.settle(self.reset())]
-            way = np.zeros(3)
-            way[axis] = WAY_M / 5
-            frames += [self.step(self.action(way)) for _ in range(5)]
-            self._moves[axis] = (*frames, self.settle(frames[-1]))
+        if not self._moves:
+            frame = self.settle(self.reset())
+            for k in range(3):
+                way = np.zeros(3)
+                way[k] = WAY_M / 5
+                frames = [frame, *(self.step(self.action(way)) for _ in range(5))]
+                self._moves[k] = (*frames, self.settle(frames[-1]))
+                for _ in range(5):
+                    frame = self.step(self.action(-way))
+                frame = self.settle(frame)
         return self._moves[axis]
 
     def solved(self) -> tuple[Frame, ...]:
