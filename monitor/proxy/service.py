@@ -21,6 +21,7 @@ from monitor.proxy.line import Frame, Line
 from monitor.proxy.request import EnvTold, Request, Split, read_request
 from monitor.proxy.run import ProxyRun
 from monitor.proxy.world import ClientWorld
+from monitor.trace import TraceError
 from policies.wire.address import authorization
 from policies.wire.client import POLICY_VIOLATION, RemoteError, open_websocket
 from policies.wire.codec import MAX_MESSAGE_BYTES, WireFormatError, decode
@@ -180,26 +181,35 @@ class ProxyService:
             return self._unwatched(line, first, first)
         try:
             monitor = self._make_monitor(told, served)
-            world = ClientWorld(
-                line,
-                first,
-                told,
-                keys=self._keys,
-                split=self._split,
-                acts=self._acts,
-                gripper_index=monitor.config.recovery.gripper_index,
-            )
-            result = self._run.watch(world, monitor, served)
-        except (MonitorError, OSError) as error:  # a full disk must not stop a robot that works
+        except (MonitorError, OSError) as error:
             log.error("this episode is not monitored: %s", error)  # noqa: TRY400
             return self._unwatched(line, first, first)
+        world = ClientWorld(
+            line,
+            first,
+            told,
+            keys=self._keys,
+            split=self._split,
+            acts=self._acts,
+            gripper_index=monitor.config.recovery.gripper_index,
+        )
+        try:
+            reason = self._run.watch(world, monitor, served).message
+        except TraceError as error:
+            log.error("this episode is not monitored: %s", error)  # noqa: TRY400
+            reason = str(error)
+        except Exception as error:  # a full disk must not stop a robot that works
+            log.exception("the monitoring of this episode broke down")
+            reason = f"{type(error).__name__}: {error}"
         if world.over:
             return world.next
+        if not world.asked:
+            return self._unwatched(line, world.request, world.request)
         if not world.answered:
             if self._acts:
-                line.refuse(f"halted by vlawatch: {result.message or result.outcome}")
+                line.refuse(f"halted by vlawatch: {reason}")
             return None
-        log.warning("the rest of this episode passes without being monitored: %s", result.message)
+        log.warning("the rest of this episode passes without being monitored: %s", reason)
         return self._unwatched(line, self._next(line), world.request)
 
     def _unwatched(self, line: Line, request: Request | None, episode: Request) -> Request | None:
@@ -209,7 +219,7 @@ class ProxyService:
             if ends and request is not episode:
                 return request
             if self._acts:
-                line.refuse(f"vlawatch cannot monitor this, so no action is sent: {NO_BOUNDS}")
+                line.refuse("vlawatch cannot monitor this, so no action is sent; its log says why")
                 return None
             line.reply(line.exchange(request.frame))
             request = self._next(line)

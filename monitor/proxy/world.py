@@ -51,6 +51,8 @@ class ClientWorld:
         self.told = told
         self.keys = keys
         self.acts = acts
+        self.asked = False
+        """Whether the present request has gone to the server."""
         self.answered = False
         """Whether the present request has got its answer."""
         self.next: Request | None = None
@@ -63,7 +65,7 @@ class ClientWorld:
         self._split = split
         self._gripper_index = gripper_index
         self._frame: Frame = b""
-        self._asked: FloatArray | None = None
+        self._wanted: FloatArray | None = None
         self._unasked = line.unasked
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
@@ -74,7 +76,7 @@ class ClientWorld:
         """Answer the client and wait for what it asks next."""
         if not self.answered:
             frame = self._frame
-            if self._asked is None or not np.array_equal(action, self._asked):
+            if self._wanted is None or not np.array_equal(action, self._wanted):
                 frame = rewrite(frame, action, self.keys, self._gripper_index)
             self.answer(frame)
         frame_or_none = self.line.next_request()
@@ -83,7 +85,7 @@ class ClientWorld:
         if coming is None or self._split.before(coming, self.request.instruction, quiet_since):
             self.next, self.over = coming, True
         else:
-            self.request, self.answered = coming, False
+            self.request, self.asked, self.answered = coming, False, False
         observation, info = self._seen()
         return observation, 0.0, False, self.over, info
 
@@ -94,7 +96,8 @@ class ClientWorld:
             RemoteError: if there is no answer, or it is an error; the client has it then.
             WireFormatError: if the answer is no action.
         """
-        self._frame, self._asked = self.line.exchange(self.request.frame), None
+        self.asked = True
+        self._frame, self._wanted = self.line.exchange(self.request.frame), None
         if not self.acts:
             self.answer(self._frame)
         if self.line.unasked > self._unasked:
@@ -111,7 +114,7 @@ class ClientWorld:
             self.answer(self._frame)
             raise RemoteError(raised_there(reply, self.line.url))
         output = output_of(reply, self.keys)
-        self._asked = output.action
+        self._wanted = output.action
         return output
 
     def answer(self, frame: Frame) -> None:

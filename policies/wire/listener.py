@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from socket import AF_INET, AF_INET6
+from time import monotonic, sleep
 from typing import Final, Protocol, final
 
 from websockets.http11 import Request, Response
@@ -22,6 +23,11 @@ HEALTH_PATH: Final = "/healthz"
 GOING_AWAY: Final = 1001
 """Close code of a server that ends."""
 
+INTERNAL_ERROR: Final = 1011
+_PARTING_S: Final = 5.0
+"""How long clients that are being told to leave are waited for."""
+
+log = logging.getLogger(__name__)
 _quiet = logging.getLogger(f"{__name__}.websockets")
 _quiet.setLevel(logging.CRITICAL)  # a port scan would fill the log with tracebacks otherwise
 
@@ -110,11 +116,17 @@ class Listener:
         self._server.shutdown()
         for connection in tuple(self._open):  # websockets before 17 leaves them open
             connection.close(GOING_AWAY)
+        end = monotonic() + _PARTING_S
+        while self._open and monotonic() < end:
+            sleep(0.02)
 
     def _serve_one(self, connection: ServerConnection) -> None:
         self._open.add(connection)
         try:
             self._service.serve(connection)
+        except Exception:
+            log.exception("a client's connection broke down; the others go on")
+            connection.close(INTERNAL_ERROR, "internal error; the server's log has it")
         finally:
             self._open.discard(connection)
 

@@ -23,7 +23,7 @@ from monitor.proxy.request import EnvTold, Request, Split, read_request
 from monitor.proxy.run import NO_VERDICT, ProxyRun
 from monitor.proxy.service import ProxyService, Upstream
 from monitor.proxy.world import rewrite
-from monitor.trace import RunFolder
+from monitor.trace import RunFolder, RunWriter
 from policies import Observation, PolicyOutput
 from policies.wire.address import Listen
 from policies.wire.client import RemoteError
@@ -412,6 +412,41 @@ def test_another_robot_needs_another_folder(
         there.close()
         episodes(tmp_path / "run", 1)
     assert "a proxy of its own" in caplog.text
+
+
+@pytest.mark.parametrize(("acts", "passed"), [(False, 4), (True, 1)])
+def test_a_full_disk_stops_the_trace_and_no_robot_that_works(
+    acts: bool,
+    passed: int,
+    wires: Wires,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Only a proxy that acts answers for every action, so it sends none that it cannot judge."""
+    url = wires.proxy(wires.serve(Walker()), tmp_path / "run", acts=acts)
+    written = RunWriter.write_step
+
+    def full(self: RunWriter, record: Any) -> None:
+        if record["step"] == 1:
+            raise OSError(28, "No space left on device")
+        written(self, record)
+
+    monkeypatch.setattr(RunWriter, "write_step", full)
+    with connect(url, compression=None, proxy=None) as client:
+        client.recv()
+        got = []
+        for step in range(passed):
+            client.send(frame(step))
+            got.append(decode(client.recv())["actions"][0])
+        if acts:
+            client.send(frame())
+            assert "No space left" in str(client.recv())
+    want = [Walker().act(observation()).action]
+    assert np.array_equal(got[0], want[0])
+    assert len({tuple(one) for one in got}) == passed
+    if passed > 1:
+        assert "No space left on device" in caplog.text
 
 
 # ---- acting --------------------------------------------------------------------------------
