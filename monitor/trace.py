@@ -298,8 +298,11 @@ def check_free(path: Path | str) -> None:
 
 def _append(file: IO[bytes], record: Mapping[str, Any]) -> None:
     line = memoryview(dumps(record).encode() + b"\n")
-    while line:  # a raw write may take only a part
-        line = line[file.write(line) :]
+    try:
+        while line:  # a raw write may take only a part
+            line = line[file.write(line) :]
+    except OSError as error:  # such as a full disk: the system does not say which file it was
+        raise OSError(error.errno, error.strerror, file.name) from error
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:

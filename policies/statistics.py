@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,13 @@ class ActionStatistics:
         q01: 1% quantile per dimension, shape ``(D,)``.
         q99: 99% quantile per dimension, shape ``(D,)``.
         mask: dimensions that are normalised; the others pass unchanged, shape ``(D,)``.
+        key: data set that they are of, ``unnorm_key``; None where nobody says.
     """
 
     q01: FloatArray
     q99: FloatArray
     mask: NDArray[np.bool_]
+    key: str | None = None
 
     @classmethod
     def from_json(cls, action: Mapping[str, Any]) -> ActionStatistics:
@@ -71,4 +73,4 @@ def statistics_for(norm_stats: Mapping[str, Any], key: str | None) -> ActionStat
         key = next(iter(norm_stats))
     if key not in norm_stats:
         raise ConfigError(unknown_name("unnorm_key", key, norm_stats))
-    return ActionStatistics.from_json(norm_stats[key]["action"])
+    return replace(ActionStatistics.from_json(norm_stats[key]["action"]), key=key)

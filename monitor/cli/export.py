@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from monitor.cli.output import emit
+from monitor.cli import options
+from monitor.cli.output import emit, emit_json
 from monitor.errors import ConfigError
 
 __all__ = ["export"]
@@ -18,15 +19,32 @@ def export(
     parquet: Annotated[
         bool, typer.Option("--parquet", help="Write steps.parquet and episodes.parquet.")
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder to write to; by default the run's.")
+    lerobot: Annotated[
+        Path | None, typer.Option("--lerobot", help="New folder for a LeRobot dataset (v3.0).")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for --parquet; by default the run's.")
+    ] = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Write a run in another format."""
-    if not parquet:
-        msg = "say which format: --parquet"
+    if not parquet and lerobot is None:
+        msg = "say which format: --parquet, --lerobot DIR or both"
         raise ConfigError(msg)
-    from monitor.study.export import export_parquet
+    if out is not None and not parquet:
+        msg = "--out is the folder of --parquet, which is not given; --lerobot takes its own"
+        raise ConfigError(msg)
+    written: list[Path] = []
+    if parquet:
+        from monitor.study.export import export_parquet
 
-    for path in export_parquet(run, out=out):
+        written += export_parquet(run, out=out)
+    if lerobot is not None:
+        from monitor.study.lerobot import export_lerobot
+
+        written.append(export_lerobot(run, lerobot))
+    if as_json:
+        emit_json({"written": [str(path) for path in written]})
+        return
+    for path in written:
         emit(str(path))

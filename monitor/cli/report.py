@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from monitor.cli.output import emit
+from monitor.cli import options
+from monitor.cli.output import emit, emit_json
 
 __all__ = ["report"]
 
@@ -18,6 +19,7 @@ def report(
         Path | None,
         typer.Option("--out", help="File to write; by default report.html in the first run."),
     ] = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Write a page about runs.
 
@@ -25,5 +27,9 @@ def report(
     """
     from monitor.study.report import write_report
 
-    for path in write_report(runs, out=out):
+    written = write_report(runs, out=out)
+    if as_json:
+        emit_json({"written": [str(path) for path in written]})
+        return
+    for path in written:
         emit(str(path))

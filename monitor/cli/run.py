@@ -191,6 +191,9 @@ def _start(world: Any, agent: Any, spec: EpisodeSpec) -> StartReport:
     from monitor.rollout.startup import check_start
 
     report = check_start(world, agent, spec)
+    if report.contract:
+        said = " · ".join(f"{name} {text}" for name, text in report.contract.items())
+        log.info("start check: %s", said)
     for one in report.findings:
         if not one.refuses:
             log.warning("%s: %s", one.code, one.message)

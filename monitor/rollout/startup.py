@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
@@ -45,6 +46,8 @@ class StartReport:
 
     Attributes:
         findings: what does not fit; empty if all does.
+        contract: what was agreed on, in words: ``action``, and ``unnorm_key``, ``gripper`` and
+            ``picture`` where the two sides say.
         probe: how the policy answers changed pictures; None where it was not asked.
         skipped: why something could not be checked; empty if everything was.
         reset_ms: time that resetting the environment took, milliseconds.
@@ -52,6 +55,7 @@ class StartReport:
     """
 
     findings: tuple[Finding, ...]
+    contract: Mapping[str, str]
     probe: ProbeReport | None
     skipped: str
     reset_ms: float
@@ -82,12 +86,14 @@ def check_start(env: Any, policy: Policy, spec: EpisodeSpec) -> StartReport:
     began = asked = perf_counter()
     findings: list[Finding] = []
     report, skipped = None, ""
+    contract: dict[str, str] = {}
     try:
         start = read_reset(env.reset(seed=spec.seed, options=spec.reset_options))
         asked = perf_counter()
         if callable(bind := getattr(policy, "bind", None)):
             bind(env)
         seen = start.sensed()
+        contract |= _contract(env, policy, seen.get("image"))
         findings += _space(env) + _picture(policy, seen.get("image"))
         findings += _robots(env, policy) + _statistics(env, policy)
         if not findings:
@@ -100,6 +106,7 @@ def check_start(env: Any, policy: Policy, spec: EpisodeSpec) -> StartReport:
         skipped = f"{type(error).__name__}: {error}"
     return StartReport(
         findings=tuple(findings),
+        contract=contract,
         probe=report,
         skipped=skipped,
         reset_ms=(asked - began) * 1e3,
@@ -110,6 +117,36 @@ def check_start(env: Any, policy: Policy, spec: EpisodeSpec) -> StartReport:
 def visible(start: Transition) -> dict[str, Any]:
     """What a policy may see of a reset: fields of :class:`policies.Observation`."""
     return {name: value for name, value in start.sensed().items() if name != "goal_distance"}
+
+
+def _contract(env: Any, policy: Policy, image: Any) -> dict[str, str]:
+    """What both sides say of the action and the picture, for people to read before step 0."""
+    found = {}
+    if hasattr(env.action_space, "low"):
+        low, high = _bounds(env)
+        ends = ", ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(low, high, strict=True))
+        found["action"] = f"{low.size} numbers ({ends})"
+    statistics: Any = getattr(policy, "statistics", None)
+    if (key := getattr(statistics, "key", None)) is not None:
+        found["unnorm_key"] = str(key)
+    there, wanted = _gripper(getattr(env, "unwrapped", env)), _gripper(policy)
+    if there is not None:
+        found["gripper"] = f"{there} opens"
+        if wanted is None and getattr(statistics, "q01", None) is not None:
+            ends = f"{statistics.q01[-1]:.3g} to {statistics.q99[-1]:.3g}"
+            found["gripper"] += f"; {ends} in the policy's data"
+    if getattr(policy, "needs_image", True) and hasattr(image, "shape"):
+        found["picture"] = f"{'×'.join(map(str, image.shape))} {image.dtype}"
+    return found
+
+
+def _gripper(owner: Any) -> str | None:
+    """A robot's gripper command in words, where one is named."""
+    robot: Any = getattr(owner, "robot", None)
+    if getattr(robot, "gripper", None) is None or getattr(robot, "open_sign", None) is None:
+        return None
+    kind = getattr(robot.gripper, "value", robot.gripper)
+    return f"{kind}, {robot.open_sign:+d}"
 
 
 def _space(env: Any) -> list[Finding]:
@@ -141,11 +178,18 @@ def _picture(policy: Policy, image: Any) -> list[Finding]:
 
 def _robots(env: Any, policy: Policy) -> list[Finding]:
     """The robot that the policy's actions are made for, where both sides name one."""
-    wanted, there = _robot_name(policy), _robot_name(getattr(env, "unwrapped", env))
-    if wanted is None or there is None or wanted == there:
-        return []
-    text = f"the policy's actions are made for {wanted}, this robot is {there}; give robot={there}"
-    return [Finding(code="ROBOT_MISMATCH", message=text, refuses=True)]
+    world = getattr(env, "unwrapped", env)
+    wanted, there = _robot_name(policy), _robot_name(world)
+    if wanted is not None and there is not None and wanted != there:
+        text = (
+            f"the policy's actions are made for {wanted}, this robot is {there}; give robot={there}"
+        )
+        return [Finding(code="ROBOT_MISMATCH", message=text, refuses=True)]
+    given, taken = _gripper(policy), _gripper(world)
+    if given is not None and taken is not None and given != taken:
+        text = f"the policy's gripper command is {given} opens; the environment's {taken} opens"
+        return [Finding(code="GRIPPER_CONVENTION", message=text, refuses=True)]
+    return []
 
 
 def _robot_name(owner: Any) -> str | None:
@@ -186,7 +230,7 @@ def _statistics(env: Any, policy: Policy) -> list[Finding]:
             f"the policy's gripper runs over [{q01[-1]:.3g}, {q99[-1]:.3g}], the environment's over "
             f"[{low[-1]:.3g}, {high[-1]:.3g}]; load the policy with robot=, see `vlawatch policies`"
         )
-        found.append(Finding(code="GRIPPER_CONVENTION", message=text, refuses=False))
+        found.append(Finding(code="GRIPPER_CONVENTION", message=text, refuses=True))
     return found
 
 

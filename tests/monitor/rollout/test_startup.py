@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -134,8 +135,7 @@ def test_the_policys_statistics(
     q01[-1], q99[-1] = gripper
     policy.statistics = SimpleNamespace(q01=q01, q99=q99, mask=np.arange(7) < 6)
     report = check_start(fake_env(), policy, SCENE)
-    assert codes(report) | codes(report, refuses=False) == expected
-    assert codes(report) == expected - {"GRIPPER_CONVENTION"}
+    assert codes(report) == expected
 
 
 def test_a_policy_for_another_robot_is_refused(fake_env: Callable[..., Any]) -> None:
@@ -153,7 +153,7 @@ def test_an_opening_that_the_robot_maps_is_no_finding(fake_env: Callable[..., An
     q01, q99 = -0.6 * HIGH, 0.6 * HIGH
     q01[-1], q99[-1] = 0.0, 1.0
     policy.statistics = SimpleNamespace(q01=q01, q99=q99, mask=np.arange(7) < 6)
-    assert codes(check_start(fake_env(), policy, SCENE), refuses=False) == {"GRIPPER_CONVENTION"}
+    assert codes(check_start(fake_env(), policy, SCENE)) == {"GRIPPER_CONVENTION"}
     policy.robot = ROBOTS["widowx"]
     assert not check_start(fake_env(), policy, SCENE).findings
 
@@ -194,3 +194,29 @@ def test_the_command_refuses_with_code_3(
     assert start["probe"]["sees"] is True
     assert start["findings"] == []
     assert "start" not in json.loads((tmp_path / "blind---no-probe" / "run.json").read_text())
+
+
+def test_the_contract_is_told_in_words(fake_env: Callable[..., Any]) -> None:
+    env, policy = fake_env(), cast(Any, Looker())
+    env.robot = policy.robot = ROBOTS["widowx"]
+    low = np.append(-0.6 * HIGH[:6], 0.0)
+    policy.statistics = SimpleNamespace(
+        q01=low, q99=0.6 * HIGH, mask=np.arange(7) < 6, key="bridge_orig"
+    )
+    report = check_start(env, policy, SCENE)
+    assert not report.findings
+    assert report.contract["unnorm_key"] == "bridge_orig"
+    assert report.contract["gripper"] == "absolute, +1 opens"
+    assert report.contract["action"].startswith("7 numbers (-0.05 to 0.05")
+    assert report.contract["picture"].endswith("3 uint8")
+
+
+def test_a_robot_of_the_same_name_with_another_gripper_is_refused(
+    fake_env: Callable[..., Any],
+) -> None:
+    env, policy = fake_env(), cast(Any, Looker())
+    env.robot = ROBOTS["widowx"]
+    policy.robot = replace(ROBOTS["widowx"], open_sign=-1)
+    report = check_start(env, policy, SCENE)
+    assert codes(report) == {"GRIPPER_CONVENTION"}
+    assert "absolute, -1 opens" in report.findings[0].message
