@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from envs.bridge.tasks import BridgeTask
+from envs.shaders import keep_shaders
 from monitor.errors import ConfigError
 
 __all__ = ["CAMERA", "make_simulator"]
@@ -59,14 +60,15 @@ def make_simulator(task: BridgeTask, image_size: tuple[int, int], folder: Path) 
 
     height, width = image_size
     camera = {"height": height, "width": width, "intrinsic": _scaled(_INTRINSIC, image_size)}
-    return Twin(
+    sim = Twin(
         obs_mode="rgb+segmentation",
-        # No second camera for people: its other shaders take 12 s of CPU to compile.
-        render_mode=None,
+        render_mode=None,  # no second camera for people
         sim_backend="physx_cpu",
         render_backend="gpu" if torch.cuda.is_available() else "cpu",
         sensor_configs={CAMERA: camera},
     )
+    keep_shaders(sim)
+    return sim
 
 
 def _scaled(intrinsic: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation
 from envs.base import Contact
 from envs.contact import link_parents, neighbours, read_contacts
 from envs.robot import ROBOTS
+from envs.shaders import keep_shaders
 from envs.widowx.agent import BASE_POSE
 from envs.widowx.disturbance import DISTURBANCES, Disturbance, make_disturbance
 from envs.widowx.scene import UNSEEN_COLOUR, Scene, make_scene
@@ -78,6 +79,7 @@ class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
             obs_mode="rgb",
             render_mode="rgb_array",
         )
+        keep_shaders(self._table)
         self.action_space = gym.spaces.Box(-ACTION_HIGH, ACTION_HIGH, dtype=np.float32)
         self.observation_space = gym.spaces.Dict(
             {
