@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from policies.action import ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
 from policies.openvla.checkpoint import load_model
+from policies.openvla.config import OpenVLAConfig
 from policies.openvla.processor import ImageProcessor
 from policies.openvla.prompt import load_tokenizer, prompt_ids, prompt_template
 from policies.openvla.tokens import decode_ids, statistics_for
+from policies.picture import squashed
 from policies.precision import torch_dtype
 from policies.sampling import check_sampling, gumbel_noise
 
@@ -40,6 +42,8 @@ class OpenVLAPolicy:
         samples: further actions to sample at each step.
         temperature: of that sampling; 0 gives the likeliest action tokens.
         seed: of that sampling; with the step of the episode it fixes what is drawn.
+        squash: first shrink larger pictures to the square by areas, as the SimplerEnv evaluations
+            do; by default wherever there is a robot.
         center_crop: for checkpoints fine-tuned with random crops.
         prompt: ``openvla``, ``v01`` for the first release, or a template with ``{instruction}``.
         name: as in the registry.
@@ -63,6 +67,7 @@ class OpenVLAPolicy:
         samples: int = 0,
         temperature: float = 1.0,
         seed: int = 0,
+        squash: bool | None = None,
         center_crop: bool = False,
         prompt: str = "openvla",
         name: str = "openvla",
@@ -72,8 +77,7 @@ class OpenVLAPolicy:
         self.checkpoint = Path(checkpoint)
         self._adapter = adapter_for("openvla", robot)
         self.robot = None if self._adapter is None else self._adapter.convention.robot
-        self.model = load_model(self.checkpoint, torch_dtype(dtype, device), device, quantization)
-        self.config = self.model.config
+        self.config = OpenVLAConfig.from_folder(self.checkpoint)
         if unnorm_key is None and self._adapter is not None:
             published = self._adapter.convention.unnorm_key
             unnorm_key = published if published in self.config.norm_stats else None
@@ -83,7 +87,10 @@ class OpenVLAPolicy:
         self._processor = ImageProcessor.from_folder(
             self.checkpoint, self.config, center_crop=center_crop
         )
+        self._squash = self._adapter is not None if squash is None else squash
         self._template = prompt_template(prompt)
+        # Last, so that a mistyped argument is said at once and not after minutes of reading.
+        self.model = load_model(self.checkpoint, torch_dtype(dtype, device), device, quantization)
         self._samples, self._temperature, self._seed = samples, temperature, seed
         self._step = 0
         self._tokenizer: Any = None
@@ -107,8 +114,7 @@ class OpenVLAPolicy:
             MissingTokenizerError: if the checkpoint has no tokenizer.
         """
         ids = self._ids(observation.instruction or self._instruction)
-        pixels = self._processor(observation.image)
-        return self.infer(input_ids=[ids], pixel_values=pixels)
+        return self.infer(input_ids=[ids], pixel_values=self.preprocess(observation.image))
 
     def infer(self, *, input_ids: ArrayLike, pixel_values: ArrayLike) -> PolicyOutput:
         """The same below tokenizer and image processor.
@@ -150,6 +156,8 @@ class OpenVLAPolicy:
 
     def preprocess(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Pixels for :meth:`infer` of an RGB picture ``(H, W, 3)`` uint8."""
+        if self._squash:
+            image = squashed(image, self.config.image_size)
         return self._processor(image)
 
     def decode(self, token_ids: ArrayLike) -> FloatArray:

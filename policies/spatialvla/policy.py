@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from monitor.errors import ConfigError
 from policies.action import ActionAdapter, ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
+from policies.picture import squashed
 from policies.precision import torch_dtype
 from policies.sampling import check_sampling, gumbel_noise
 from policies.spatialvla.camera import camera_matrix, scale_matrix
@@ -49,6 +50,8 @@ class SpatialVLAPolicy:
             the checkpoint's default camera where it has none.
         intrinsic: camera matrix for the model's picture instead, pixels, ``(3, 3)``; see
             :func:`policies.spatialvla.camera.scale_matrix`.
+        squash: first shrink larger pictures to the square by areas, as the SimplerEnv evaluations
+            do; by default wherever there is a robot.
         prompt: template with ``{instruction}``.
         execute_steps: actions of a chunk that are carried out before the model is asked again.
         device: of torch.
@@ -70,6 +73,7 @@ class SpatialVLAPolicy:
         robot: str | ActionConvention | None = None,
         camera: str | None = None,
         intrinsic: ArrayLike | None = None,
+        squash: bool | None = None,
         prompt: str = BARE,
         execute_steps: int = 1,
         device: str = "cpu",
@@ -105,6 +109,7 @@ class SpatialVLAPolicy:
             self.intrinsic = scale_matrix(intrinsic, width=side, height=side, side=side)
         # Last, so that a mistyped argument is said at once and not after minutes of reading.
         self.model = load_model(self.checkpoint, torch_dtype(dtype, device), device)
+        self._squash = self._adapter is not None if squash is None else squash
         self._template, self._execute_steps = prompt, execute_steps
         self._samples, self._temperature, self._seed = samples, temperature, seed
         self._step = 0
@@ -134,7 +139,7 @@ class SpatialVLAPolicy:
         if self._planned:
             return self._carry_on()
         ids = self._ids(observation.instruction or self._instruction)
-        return self.infer(input_ids=[ids], pixel_values=self._processor(observation.image))
+        return self.infer(input_ids=[ids], pixel_values=self.preprocess(observation.image))
 
     def infer(
         self,
@@ -177,6 +182,8 @@ class SpatialVLAPolicy:
 
     def preprocess(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Pixels for :meth:`infer` of an RGB picture ``(H, W, 3)`` uint8."""
+        if self._squash:
+            image = squashed(image, self.config.image_size)
         return self._processor(image)
 
     def decode(self, token_ids: ArrayLike) -> FloatArray:

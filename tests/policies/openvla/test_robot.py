@@ -58,6 +58,27 @@ def test_google_robot_forgets_its_gripper_at_reset(folder: Path, question: dict[
     assert robot.robot.name == "google_robot"
 
 
+def test_with_a_robot_large_pictures_are_first_shrunk_by_areas(folder: Path) -> None:
+    image = np.random.default_rng(0).integers(0, 256, (448, 896, 3), dtype=np.uint8)
+    robot = policy(folder, robot="widowx")
+    plain = policy(folder, unnorm_key="bridge_orig")
+    # 2 x 4 pixels become one; what is as large as the model's picture already is left to it.
+    means = np.round(image.reshape(224, 2, 224, 4, 3).mean(axis=(1, 3))).astype(np.uint8)
+    half_steps = np.abs(robot.preprocess(image) - plain.preprocess(means)).max()
+    assert half_steps <= 1.01 / 255.0 / 0.224
+    assert np.abs(robot.preprocess(image) - plain.preprocess(image)).max() > 0.5
+    small = image[:64, :64]
+    np.testing.assert_array_equal(robot.preprocess(small), plain.preprocess(small))
+
+
+def test_a_mistyped_argument_is_said_before_the_weights_are_read(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_bytes((folder / "config.json").read_bytes())
+    with pytest.raises(ConfigError, match="did you mean 'bridge_orig'"):
+        policy(tmp_path, unnorm_key="bridge_org")
+
+
 def test_the_data_set_of_a_robot_is_not_guessed_among_others(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"unnorm_key=, one of \['bridge_orig', 'toy_nomask'\]"):
         policy(folder, robot="google_robot")

@@ -272,7 +272,7 @@ def test_the_published_robot_averages_overlapping_chunks(
 
 
 def test_a_robot_that_carries_out_chunks_averages_none(tiny: Path, image: Any, output: Any) -> None:
-    patient = load(tiny, robot="widowx", execute_steps=3)
+    patient = load(tiny, robot="widowx", execute_steps=3, squash=False)
     seen = Observation(image=image, instruction=RED)
     made = np.stack([patient.act(seen).action[:3] for _ in range(3)])
     np.testing.assert_allclose(made, output.chunk[:, :3])
@@ -338,6 +338,16 @@ def test_a_sequence_beyond_the_window_is_refused(variant: Any, image: Any) -> No
     narrow = load(variant({"sliding_window": 30}))
     with pytest.raises(ValueError, match="above the sliding window of 30"):
         narrow.act(Observation(image=image, instruction=RED + " " + RED))
+
+
+def test_pictures_may_be_shrunk_by_areas_first(tiny: Path, policy: Any) -> None:
+    blocks = np.random.default_rng(1).integers(0, 256, (56, 56, 3), dtype=np.uint8)
+    large = blocks.repeat(3, axis=0).repeat(2, axis=1)
+    shrunk = load(tiny, squash=True)
+    np.testing.assert_array_equal(shrunk.preprocess(large), policy.preprocess(blocks))
+    assert np.abs(policy.preprocess(large) - policy.preprocess(blocks)).max() > 0.01
+    small = blocks[:20, :20]
+    np.testing.assert_array_equal(shrunk.preprocess(small), policy.preprocess(small))
 
 
 def test_bad_pictures_are_refused_with_their_shape(policy: Any) -> None:
