@@ -43,6 +43,16 @@ class TailTable(BaseModel):
         return self
 
 
+class FilterNoise(BaseModel):
+    """Standard deviations of the distance filter, fitted on rollouts; see ``BeliefConfig``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    measurement_std_m: Annotated[FiniteFloat, Field(gt=0)]
+    process_std_m: Annotated[FiniteFloat, Field(ge=0)]
+    process_std_velocity: Annotated[FiniteFloat, Field(ge=0)]
+
+
 class Calibration(BaseModel):
     """Thresholds and tail tables of one policy in one environment."""
 
@@ -59,6 +69,8 @@ class Calibration(BaseModel):
     """Scores from here on ask for recovery; above 1 means never."""
     tau_halt: Annotated[float, Field(ge=0)]
     signals: dict[str, TailTable]
+    noise: FilterNoise | None = None
+    """Of the distance filter, in place of the configuration's; the tables were made with it."""
     created_from: tuple[str, ...] = ()
     config_hash: str = ""
     """:meth:`monitor.config.MonitorConfig.score_hash` of the configuration it was fitted with."""

@@ -30,6 +30,23 @@ class MissingExtraError(MonitorError, ImportError):
     """An optional dependency is not installed; the text names the pip command."""
 
 
+class MisuseError(MonitorError, TypeError):
+    """A call got a thing of the wrong kind: a mistake of the program, not of the data."""
+
+
+def misuse(given: object) -> str:
+    """Text for what is no step.
+
+    >>> misuse(None)
+    'update() takes a Step, given None; wrap what the policy and the robot say: Step(action=...)'
+    """
+    shown = "None" if given is None else f"a {type(given).__name__}"
+    return (
+        f"update() takes a Step, given {shown}; wrap what the policy and the robot say: "
+        "Step(action=...)"
+    )
+
+
 def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> str:
     """Text for a name that is not known: what was given, the nearest match, what is allowed.
 

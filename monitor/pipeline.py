@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from monitor.belief.filter import BeliefFilter
 from monitor.belief.groundcontrol import EpisodeScore
 from monitor.belief.kalman import KalmanModel, log_det
-from monitor.calibration import Calibration
-from monitor.config import MonitorConfig
+from monitor.calibration import Calibration, FilterNoise
+from monitor.config import BeliefConfig, MonitorConfig
 from monitor.controller import Controller, ControllerState, Demand, Limits
-from monitor.errors import ConfigError, DimensionError, unknown_name
+from monitor.errors import ConfigError, DimensionError, MisuseError, misuse, unknown_name
 from monitor.faults import Scene, Setting, build_detectors, responses
 from monitor.faults.rules import RuleCount
 from monitor.metrics.catalogue import CATALOGUE
@@ -93,7 +93,8 @@ class Monitor:
         self._peaks = Peaks(metrics.peaks, metrics.window)
         self._motion = Motion(low, high, metrics.window, metrics.ti_dt_s, metrics.warmup == "zeros")
         self._progress = Progress(metrics, index)
-        self._filter = BeliefFilter(kalman_model(config))
+        noise = None if calibration is None else calibration.noise
+        self._filter = BeliefFilter(kalman_model(config.belief, noise))
         self._episode = EpisodeScore(config.belief.entropy_weights, config.belief.u_weights)
         self._epsilon = config.belief.epsilon
         recovery = config.recovery
@@ -184,7 +185,13 @@ class Monitor:
             stage.reset()
 
     def update(self, step: Step) -> Decision:
-        """Judge one step; never raises on bad data, which becomes faults."""
+        """Judge one step; never raises on bad data, which becomes faults.
+
+        Raises:
+            MisuseError: what is given is no ``Step``.
+        """
+        if not isinstance(step, Step):
+            raise MisuseError(misuse(step))
         return self._decide(self._extractor.extract(step, self._index))
 
     def replay(self, evidence: Evidence) -> Decision:
@@ -359,13 +366,13 @@ def _bounds(action_low: ArrayLike, action_high: ArrayLike) -> tuple[FloatArray, 
     return low, high
 
 
-def kalman_model(config: MonitorConfig) -> KalmanModel:
-    """Return the filter's noise as configured."""
-    belief = config.belief
+def kalman_model(belief: BeliefConfig, noise: FilterNoise | None) -> KalmanModel:
+    """Return the filter's noise as configured, or as a calibration has fitted it."""
+    stds = belief if noise is None else noise
     return KalmanModel(
-        q_distance=belief.process_std_m**2,
-        q_velocity=belief.process_std_velocity**2,
-        r=belief.measurement_std_m**2,
+        q_distance=stds.process_std_m**2,
+        q_velocity=stds.process_std_velocity**2,
+        r=stds.measurement_std_m**2,
         initial_distance=belief.initial_var_distance,
         initial_velocity=belief.initial_var_velocity,
     )

@@ -24,6 +24,10 @@ def calibrate(
         str | None,
         typer.Option("--monitor", help="Fit for this configuration instead of the runs' own."),
     ] = None,
+    fit_noise: Annotated[
+        bool,
+        typer.Option("--fit-noise", help="Fit the distance filter's noises (maximum likelihood)."),
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Fit thresholds on successful runs.
@@ -33,7 +37,9 @@ def calibrate(
     from monitor.config import load_config
     from monitor.study.calibrate import calibrate as fit
 
-    fitted = fit(runs, alpha=alpha, config=None if monitor is None else load_config(monitor))
+    fitted = fit(
+        runs, alpha=alpha, config=None if monitor is None else load_config(monitor), noise=fit_noise
+    )
     fitted.save(out)
     if as_json:
         emit_json(fitted)
@@ -43,3 +49,9 @@ def calibrate(
         f"{fitted.policy} on {fitted.env}; tau_recover {fitted.tau_recover:.3f}, "
         f"tau_halt {fitted.tau_halt:.3f}; {len(fitted.signals)} signals"
     )
+    if fitted.noise is not None:
+        noise = fitted.noise
+        emit(
+            f"distance filter: measurement {noise.measurement_std_m:.2g} m, process "
+            f"{noise.process_std_m:.2g} m and {noise.process_std_velocity:.2g} m/step a step"
+        )

@@ -17,12 +17,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from monitor.calibration import Calibration, TailTable
+from monitor.calibration import Calibration, FilterNoise, TailTable
 from monitor.config import ControllerConfig, MonitorConfig
 from monitor.errors import CalibrationError
 from monitor.score import REFERENCE
 from monitor.study.conformal import conformal_threshold, episodes_needed
 from monitor.study.episodes import Episode, Run
+from monitor.study.noise import fit_noise
 from monitor.study.replay import decide_again
 
 __all__ = ["HALT_SHARE", "NEVER", "calibrate", "tail_table"]
@@ -43,6 +44,7 @@ def calibrate(
     alpha: float = 0.1,
     *,
     config: MonitorConfig | None = None,
+    noise: bool = False,
 ) -> Calibration:
     """Fit tail tables and thresholds on the successful, undisturbed episodes of some runs.
 
@@ -53,6 +55,7 @@ def calibrate(
         runs: folders, all of one policy in one environment.
         alpha: promised rate of false alarms on successful episodes.
         config: what shapes the score; None takes the runs' own, which must then agree.
+        noise: fit the distance filter's noises too, on the episodes of the tables.
 
     Raises:
         CalibrationError: too few successes (says how many more), mixed runs, an episode twice.
@@ -80,7 +83,8 @@ def calibrate(
         )
     first = loaded[0]
     settings = _watching(first.config if config is None else config)
-    signals = _tables(tails, settings)
+    fitted_noise = fit_noise(_distances(tails), settings.belief) if noise else None
+    signals = _tables(tails, _with_noise(settings, fitted_noise))
     tasks = {one.record.get("task") for _, one in usable}
     fitted = Calibration(
         policy=first.policy,
@@ -91,6 +95,7 @@ def calibrate(
         tau_recover=NEVER,
         tau_halt=NEVER,
         signals=signals,
+        noise=fitted_noise,
         created_from=(*_origin("tables", tails), *_origin("thresholds", thresholds)),
         config_hash=settings.score_hash(),
     )
@@ -100,6 +105,18 @@ def calibrate(
     enough = len(peaks) >= episodes_needed(rare)
     halt = conformal_threshold(peaks, rare) if enough else NEVER
     return fitted.model_copy(update={"tau_recover": tau, "tau_halt": max(tau, halt)})
+
+
+def _distances(episodes: Sequence[tuple[Run, Episode]]) -> list[list[float | None]]:
+    return [[step.get("goal_distance") for step in one.steps] for _, one in episodes]
+
+
+def _with_noise(settings: MonitorConfig, noise: FilterNoise | None) -> MonitorConfig:
+    """The same settings with a filter of this noise."""
+    if noise is None:
+        return settings
+    belief = settings.belief.model_copy(update=noise.model_dump())
+    return settings.model_copy(update={"belief": belief})
 
 
 def tail_table(values: Sequence[float], floor: float = 1e-9) -> TailTable:

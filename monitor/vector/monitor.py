@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.calibration import Calibration
 from monitor.config import MonitorConfig
-from monitor.errors import ConfigError, DimensionError
+from monitor.errors import ConfigError, DimensionError, MisuseError, misuse
 from monitor.faults import Setting, responses
 from monitor.metrics.sums import Scratch
 from monitor.pipeline import MUTED, Monitor, kalman_model
@@ -118,7 +118,8 @@ class VectorMonitor:
         self._samples = VectorSamples(low, high, n)
         self._motion = VectorMotion(low, high, n, metrics)
         self._progress = VectorProgress(metrics, recovery.gripper_index, n, len(low))
-        self._belief = VectorBelief(config.belief, kalman_model(config), n)
+        noise = None if calibration is None else calibration.noise
+        self._belief = VectorBelief(config.belief, kalman_model(config.belief, noise), n)
         setting: Setting = single.setting
         self._faults = VectorFaults(setting, n)
         self._respond = responses(config.faults)
@@ -154,7 +155,13 @@ class VectorMonitor:
             mask[which] = False
 
     def update(self, step: Step) -> VectorDecision:
-        """Judge one step of all environments; never raises on bad data."""
+        """Judge one step of all environments; never raises on bad data.
+
+        Raises:
+            MisuseError: what is given is no ``Step``.
+        """
+        if not isinstance(step, Step):
+            raise MisuseError(misuse(step))
         with np.errstate(invalid="ignore"):
             return self._decide(step)
 

@@ -190,3 +190,9 @@ def test_the_core_imports_nothing_heavy() -> None:
     code = f"import sys, monitor; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("given", [None, {"action": [0.0] * 7}, np.zeros(7)])
+def test_what_is_no_step_is_misuse(given: Any, make_monitor: Callable[..., Monitor]) -> None:
+    with pytest.raises(TypeError, match=r"takes a Step, given (None|a \w+)"):
+        make_monitor().update(given)
