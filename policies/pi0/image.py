@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from policies.pi0.config import Layout
-from policies.picture import rgb_picture
+from policies.picture import area_means, rgb_picture
 
 __all__ = ["STYLES", "ImageFit", "ResizeStyle", "prepare_image"]
 
@@ -76,7 +76,7 @@ def prepare_image(image: NDArray[np.uint8], fit: ImageFit) -> FloatImage:
     """
     array = np.asarray(rgb_picture(image))
     if fit.squash:
-        means = _averaged(_averaged(array, fit.size, axis=0), fit.size, axis=1)
+        means = area_means(area_means(array, fit.size, axis=0), fit.size, axis=1)
         array = np.rint(means).astype(np.uint8)
     unit = _padded(_resized(array, fit), fit)
     return np.ascontiguousarray((unit * np.float32(2.0) - np.float32(1.0)).transpose(2, 0, 1))
@@ -93,17 +93,6 @@ def _resized(array: NDArray[np.uint8], fit: ImageFit) -> FloatImage:
         return np.asarray(picture, dtype=np.float32) / np.float32(255.0)
     scaled = array.astype(np.float32) / np.float32(255.0)
     return _between(_between(scaled, height, axis=0), width, axis=1)
-
-
-def _averaged(values: NDArray[Any], size: int, *, axis: int) -> FloatImage:
-    """Means along one axis over equal stretches, a pixel that is cut counting by its part."""
-    old = values.shape[axis]
-    edges = np.arange(size + 1) * (old / size)
-    pixels = np.arange(old)
-    cover = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
-    share = (np.maximum(cover, 0.0) * (size / old)).astype(np.float32)
-    means = np.tensordot(share, values.astype(np.float32), axes=(1, axis))
-    return np.asarray(np.moveaxis(means, 0, axis), dtype=np.float32)
 
 
 def _between(values: FloatImage, size: int, *, axis: int) -> FloatImage:

@@ -247,7 +247,7 @@ def test_a_robot_gets_its_own_units(tiny: Path, image: Any, output: Any) -> None
     from envs.robot import ROBOTS
 
     seen = Observation(image=image, instruction=RED)
-    plain = load(tiny, robot=ActionConvention(robot=ROBOTS["widowx"]))
+    plain = load(tiny, robot=ActionConvention(robot=ROBOTS["widowx"]), squash=False)
     out = plain.act(seen)
     np.testing.assert_allclose(out.action[:3], output.action[:3])
     assert out.action[6] == (1.0 if output.action[6] > 0.5 else -1.0)
@@ -258,7 +258,7 @@ def test_a_robot_gets_its_own_units(tiny: Path, image: Any, output: Any) -> None
 def test_the_published_robot_averages_overlapping_chunks(
     tiny: Path, image: Any, output: Any
 ) -> None:
-    robot = load(tiny, robot="widowx")
+    robot = load(tiny, robot="widowx", squash=False)
     black = Observation(image=image * 0, instruction=RED)
     other = robot.act(black).chunk[:, :3]
     robot.reset(RED)
