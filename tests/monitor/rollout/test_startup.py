@@ -64,6 +64,24 @@ def test_a_blind_policy_is_refused(fake_env: Callable[..., Any]) -> None:
         report.require()
 
 
+def test_a_causal_prefix_is_refused_where_two_ways_are_promised(
+    fake_env: Callable[..., Any],
+) -> None:
+    class Prefixed(Looker):
+        change = 0.0
+
+        def prefix_change(self, observation: Observation) -> float:
+            return self.change
+
+    policy = Prefixed()
+    report = check_start(fake_env(), policy, SCENE)
+    assert codes(report) == {"PREFIX_CAUSAL"}
+    with pytest.raises(StartRefusedError, match="PREFIX_CAUSAL"):
+        report.require()
+    policy.change = 0.01
+    check_start(fake_env(), policy, SCENE).require()
+
+
 @pytest.mark.parametrize("name", ["hold", "random"])
 def test_policies_that_are_blind_by_design_are_exempt(
     name: str, fake_env: Callable[..., Any]
