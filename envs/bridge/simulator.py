@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import warnings
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,13 +61,16 @@ def make_simulator(task: BridgeTask, image_size: tuple[int, int], folder: Path) 
 
     height, width = image_size
     camera = {"height": height, "width": width, "intrinsic": _scaled(_INTRINSIC, image_size)}
-    sim = Twin(
-        obs_mode="rgb+segmentation",
-        render_mode=None,  # no second camera for people
-        sim_backend="physx_cpu",
-        render_backend="gpu" if torch.cuda.is_available() else "cpu",
-        sensor_configs={CAMERA: camera},
-    )
+    with warnings.catch_warnings():
+        # Upstream makes a tensor of a list of arrays, and torch says that this is slow.
+        warnings.filterwarnings("ignore", "Creating a tensor from a list", UserWarning)
+        sim = Twin(
+            obs_mode="rgb+segmentation",
+            render_mode=None,  # no second camera for people
+            sim_backend="physx_cpu",
+            render_backend="gpu" if torch.cuda.is_available() else "cpu",
+            sensor_configs={CAMERA: camera},
+        )
     keep_shaders(sim)
     return sim
 

@@ -1,0 +1,45 @@
+"""``vlawatch envs --check``: the battery as a table, and exit code 1 where a check fails."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from envs.conformance import Finding, Outcome
+from monitor.cli.app import app
+
+
+def _finding(outcome: Outcome, detail: str) -> Finding:
+    return Finding(check="rotation", outcome=outcome, detail=detail, why="a flipped rotation")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"), [(Outcome.PASSED, 0), (Outcome.UNTESTED, 0), (Outcome.FAILED, 1)]
+)
+def test_only_a_failed_check_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, outcome: Outcome, code: int
+) -> None:
+    def battery(make: Any) -> tuple[Finding, ...]:
+        return (_finding(outcome, "turned by -0.2 rad"),)
+
+    monkeypatch.setattr("envs.conformance.check_env", battery)
+    done = CliRunner().invoke(app, ["envs", "--check", "widowx-put-on"])
+    assert done.exit_code == code
+    assert "rotation" in done.stdout
+    assert "turned by -0.2 rad" in done.stdout
+    assert "a flipped rotation" in done.stdout
+    as_json = CliRunner().invoke(app, ["envs", "--check", "widowx-put-on", "--json"])
+    assert json.loads(as_json.stdout)[0]["outcome"] == outcome.value
+
+
+def test_the_list_says_which_meshes_are_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setenv("MS_ASSET_DIR", str(tmp_path))
+    done = CliRunner().invoke(app, ["envs", "--json"])
+    listed = json.loads(done.stdout)
+    assert listed["widowx-put-on"]["lacking"] is None
+    assert "download_asset bridge_v2_real2sim" in listed["bridge/widowx_stack_cube"]["lacking"]
