@@ -49,7 +49,7 @@ def axis_angle(trial: Trial) -> None:
 
     An axis-angle vector and its negative undo each other; Euler angles and their negatives do not:
     each pair then leaves the product of the two angles, here 0.04 rad, which five pairs add up.
-    An arm that makes less than half of a turn in its step leaves more than that by its lag alone.
+    An arm that makes less than half of a turn in its step may leave as much by its lag alone.
     """
     turn = np.array([0.0, 0.2, 0.2])
     start = trial.settle(trial.reset())
@@ -59,11 +59,11 @@ def axis_angle(trial: Trial) -> None:
         end = trial.step(trial.action(turn=-turn))
         made = rotation_vector(there, end.obs["tcp_quaternion"])
         shares.append(float(np.linalg.norm(made) / np.linalg.norm(turn)))
-    if max(shares) < 0.5:
-        text = f"the arm makes at most {max(shares):.0%} of a turn in its step"
-        raise NotTestableError(text)
     end = trial.settle(end)
     drift = rotation_vector(start.obs["tcp_quaternion"], end.obs["tcp_quaternion"])
+    if np.linalg.norm(drift) > 0.1 and max(shares) < 0.5:
+        text = f"the arm makes at most {max(shares):.0%} of a turn in its step"
+        raise NotTestableError(text)
     if np.linalg.norm(drift) > 0.1:
         fail(
             f"five turns by {_text(turn)} rad and back left {_text(drift)} rad: the rotation is not "
