@@ -259,7 +259,8 @@ def _read_logits(
         if outside:
             signals["tokens_outside"] = float(outside)
     if sums.chosen is not None:
-        total = sum(sums.chosen.tolist()) - sum(log_z[:count])
+        # Token by token, as the sums of huge logits may overflow.
+        total = sum([c - z for c, z in zip(sums.chosen.tolist(), log_z, strict=False)])
         signals["alpha"] = min(exp(total / count), 1.0)
     elif step.token_ids is not None:
         ids_given = str(step.token_ids)[:80]

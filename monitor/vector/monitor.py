@@ -162,7 +162,7 @@ class VectorMonitor:
         """
         if not isinstance(step, Step):
             raise MisuseError(misuse(step))
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             return self._decide(step)
 
     def _decide(self, step: Step) -> VectorDecision:

@@ -196,3 +196,15 @@ def test_the_core_imports_nothing_heavy() -> None:
 def test_what_is_no_step_is_misuse(given: Any, make_monitor: Callable[..., Monitor]) -> None:
     with pytest.raises(TypeError, match=r"takes a Step, given (None|a \w+)"):
         make_monitor().update(given)
+
+
+@pytest.mark.parametrize("huge", [1e308, -1e308])
+def test_the_largest_logits_give_a_probability(
+    huge: float, make_monitor: Callable[..., Monitor]
+) -> None:
+    logits = np.full((7, 16), huge)
+    step = Step(action=np.zeros(7), token_logits=logits, token_ids=np.zeros(7, dtype=np.int64))
+    metrics = make_monitor().update(step).metrics
+    assert metrics["alpha"] is not None
+    assert 0.0 < metrics["alpha"] <= 1.0  # a double of this size does not resolve log 16
+    assert metrics["TB-E"] == pytest.approx(1.0)
