@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from monitor.cli.main import main
 from monitor.errors import ConfigError
 from monitor.study.episodes import Run
 from monitor.study.lerobot import export_lerobot
@@ -81,3 +82,12 @@ def test_statistics_are_of_what_is_known(dataset: Path) -> None:
 def test_a_folder_that_holds_something_is_left_alone(dataset: Path, enforced: Path) -> None:
     with pytest.raises(ConfigError, match="not empty"):
         export_lerobot(enforced, dataset)
+
+
+def test_the_command_tells_what_it_wrote(
+    enforced: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "set"
+    assert main(["export", str(enforced), "--lerobot", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"written": [str(out)]}
+    assert main(["export", str(enforced), "--lerobot", str(out / "b"), "--out", "x"]) == 2
