@@ -29,6 +29,7 @@ pytestmark = [
     # SAPIEN and gymnasium warn about themselves while they are imported.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.timeout(900),  # several processes, each with its imports
 ]
 STEPS = 4
 TIMINGS = ("policy_ms", "overhead_us")
@@ -120,22 +121,23 @@ def test_a_policy_elsewhere_leaves_the_same_trace(
         "proxy", "--upstream", url, "--listen", "127.0.0.1:0", "--out", str(watched)
     )
     through = load_policy("remote", url=between)
-    passed = trace(env, through, tmp_path / "passed")
-    assert untimed(passed) == untimed(here)
+    passed = untimed(trace(env, through, tmp_path / "passed", episodes=1))
+    first = [[one for one in lines if one["episode"] == 0] for lines in untimed(here)]
+    assert list(passed) == first
     through.close()  # type: ignore[attr-defined]
 
     # The proxy sees no more than the policy does: neither success nor distance.
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 0
     _, seen = untimed(watched)
-    _, own = untimed(here)
+    _, own = first
     for step in own:
         for private in ("goal_distance", "success"):
             step["evidence"].pop(private, None)
     assert [step["evidence"] for step in seen] == [step["evidence"] for step in own]
     assert [step["action"] for step in seen] == [step["action"] for step in own]
     assert [step["sent"] for step in seen] == [step["action"] for step in own]
-    assert json.loads((watched / "summary.json").read_text())["episodes"] == 2
+    assert json.loads((watched / "summary.json").read_text())["episodes"] == 1
     assert RunFolder(watched).header["policy"]["name"] == "openvla-mini"
 
 
