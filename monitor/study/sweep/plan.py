@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -43,6 +44,8 @@ class PolicyEntry(_Entry):
     device: str | None = None
     dtype: str | None = None
     url: str | None = None
+    args: dict[str, Any] = Field(default_factory=dict)
+    """Further arguments, as ``--policy-arg`` gives them."""
 
 
 class EnvEntry(_Entry):
@@ -160,7 +163,9 @@ class Part(_Section):
             "--env-deadline-s": plan.deadline_s,
             "--out": out / self.folder,
         }
-        given = ((key, str(value)) for key, value in values.items() if value is not None)
+        given = [(key, str(value)) for key, value in values.items() if value is not None]
+        # JSON is YAML, in which --policy-arg reads its value.
+        given += [("--policy-arg", f"{k}={json.dumps(v)}") for k, v in cell.policy.args.items()]
         flags = {"--watch-only": plan.watch_only, "--isolate": plan.isolate}
         return [
             "run",

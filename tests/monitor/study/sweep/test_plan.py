@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 
 from monitor.errors import ConfigError
 from monitor.study.sweep import SweepPlan, load_plan
@@ -16,7 +18,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 FULL = """
-policies: [hold, {name: openvla, checkpoint: /w/7b, unnorm_key: bridge_orig, label: "7b fine/tuned"}]
+policies: [hold, {name: openvla, checkpoint: /w/7b, unnorm_key: bridge_orig, label: "7b fine/tuned", args: {robot: widowx, samples: 4}}]
 envs:
   - widowx-put-on
   - {name: widowx-put-on, disturbance: object_pushed, label: pushed, scenes: "100:103"}
@@ -53,6 +55,13 @@ def test_arguments_are_those_of_run(tmp_path: Path) -> None:
     assert given["--seed"] == "3"
     assert given["--disturbance"] == "object_pushed"
     assert "--calibration" not in arguments
+    further = [value for key, value in pairwise(arguments) if key == "--policy-arg"]
+    assert {
+        key: yaml.safe_load(text) for key, _, text in (one.partition("=") for one in further)
+    } == {
+        "robot": "widowx",
+        "samples": 4,
+    }
     assert {"--watch-only", "--isolate", "--resume"} <= set(arguments)
 
 
