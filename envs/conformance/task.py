@@ -10,8 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.base import Info
-from envs.conformance.trial import Frame, NotTestableError, Trial, fail
+from envs.conformance.trial import Frame, NotTestableError, Trial, fail, place
 
 __all__ = [
     "contact_of_grasp",
@@ -81,10 +80,6 @@ def goal_distance(trial: Trial) -> None:
             )
 
 
-def _place(info: Info) -> FloatArray:
-    return info["object_poses"][info["object"]][:3]
-
-
 def _release(frames: tuple[Frame, ...]) -> int:
     """Index of the first frame in which the object is held no more, after it was."""
     held = [bool(frame.info["grasped"]) for frame in frames]
@@ -101,7 +96,7 @@ def grasp_now(trial: Trial) -> None:
     if all(frame.info["grasped"] is None for frame in frames):
         text = "this task does not say whether the object is held"
         raise NotTestableError(text)
-    height = _place(frames[0].info)[2]
+    height = place(frames[0].info)[2]
     lifted = [frame for frame in frames if _is_lifted(frame, height)]
     if lifted and not any(frame.info["grasped"] for frame in lifted):
         fail("the tool carried the object off the table and grasped was never true")
@@ -116,7 +111,7 @@ def grasp_now(trial: Trial) -> None:
 
 def _is_lifted(frame: Frame, height: float) -> bool:
     """Whether the object hangs in the air near the tool."""
-    thing = _place(frame.info)
+    thing = place(frame.info)
     near = np.linalg.norm(thing - frame.obs["tcp_position"]) < _HELD_M
     return bool(near and thing[2] - height > _LIFTED_M)
 
@@ -124,7 +119,7 @@ def _is_lifted(frame: Frame, height: float) -> bool:
 def held_at_tool(trial: Trial) -> None:
     """While it is held the object is at the tool: both are given in one frame."""
     for frame in trial.solved():
-        gap = float(np.linalg.norm(_place(frame.info) - frame.obs["tcp_position"]))
+        gap = float(np.linalg.norm(place(frame.info) - frame.obs["tcp_position"]))
         if frame.info["grasped"] and gap > _HELD_M:
             fail(
                 f"at step {frame.info['elapsed_steps']} {frame.info['object']!r} is held, yet "
@@ -140,7 +135,7 @@ def success_now(trial: Trial) -> None:
         if frames[-1].info["success"] and not frames[-1].info["grasped"]:
             fail("the object was let go again and success is still true")
         return
-    height = _place(frames[done].info)[2]
+    height = place(frames[done].info)[2]
     lifted = [frame for frame in frames[done:] if _is_lifted(frame, height)]
     if not lifted:
         text = "the object could not be taken off its goal again"
@@ -172,7 +167,7 @@ def objects_drawn(trial: Trial) -> None:
     starts: list[tuple[int, Frame, FloatArray, list[FloatArray]]] = []
     for scene in trial.scenes:
         frame = trial.start(scene)[0]
-        at = np.asarray(pixel_of(_place(frame.info)))
+        at = np.asarray(pixel_of(place(frame.info)))
         if np.abs(at).max() >= 1.0:
             fail(f"{frame.info['object']!r} of scene {scene} is outside the picture: {at}")
         others = [np.asarray(pixel_of(p[:3])) for p in frame.info["object_poses"].values()]

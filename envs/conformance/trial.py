@@ -24,6 +24,7 @@ __all__ = [
     "Trial",
     "ViolationError",
     "fail",
+    "place",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -77,6 +78,11 @@ class Frame(NamedTuple):
     reward: float = 0.0
     terminated: bool = False
     truncated: bool = False
+
+
+def place(info: Info) -> FloatArray:
+    """Where the object to be moved is, metres in the base frame, shape ``(3,)``."""
+    return info["object_poses"][info["object"]][:3]
 
 
 class Trial:
@@ -239,9 +245,10 @@ class Trial:
         held = [frame for frame in frames if frame.info["grasped"]]
         if not held:
             return []
-        there, undone, now = held[-1].obs["tcp_position"], [], frames[-1]
+        last, undone, now = held[-1], [], frames[-1]
+        grip = last.obs["tcp_position"] - place(last.info)
         for _ in range(15):
-            way = there - now.obs["tcp_position"]
+            way = place(now.info) + grip - now.obs["tcp_position"]
             length = float(np.linalg.norm(way))
             if length < 0.007:
                 break
