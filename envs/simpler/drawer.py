@@ -36,6 +36,15 @@ def _pulled(drawer: FloatArray, way_m: float) -> FloatArray:
     return multiply(drawer, [way_m, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
 
 
+def _handles(sim: Any) -> dict[str, FloatArray]:
+    """Pose of the handle of each drawer in the world, by the drawer's name."""
+    links = {str(link.name): link for link in sim.art_obj.get_links()}
+    return {
+        name: multiply(pose7(links[name].pose), HANDLE)
+        for name in (joint.removesuffix("_joint") for joint in sim.joint_names)
+    }
+
+
 @final
 class Drawer:
     """The object is the drawer's handle; its goal is where the handle is when the way is made."""
@@ -48,15 +57,12 @@ class Drawer:
         return f"{sim.drawer_id}_drawer", f"{sim.drawer_id}_drawer_goal"
 
     def poses(self, sim: Any) -> dict[str, FloatArray]:
-        """Pose of the handle now and at the goal, in the world."""
+        """Pose of every drawer's handle now and of this one's at the goal, in the world."""
         way_m = _way_m(sim)
         end_m = min(CLOSED_M, way_m) if self._closes else max(OPEN_M, way_m)
-        drawer = pose7(sim.drawer_obj.pose)
-        name, goal = self.names(sim)
-        return {
-            name: multiply(drawer, HANDLE),
-            str(goal): multiply(_pulled(drawer, end_m - way_m), HANDLE),
-        }
+        _, goal = self.names(sim)
+        ended = multiply(_pulled(pose7(sim.drawer_obj.pose), end_m - way_m), HANDLE)
+        return {**_handles(sim), str(goal): ended}
 
     def bodies(self, sim: Any) -> dict[str, Any]:
         """Nothing lies on the table."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from envs.simpler.drawer import OPEN_M
 from envs.simpler.tasks import Kind
 
 __all__ = ["wrong_object"]
@@ -28,7 +29,7 @@ def wrong_object(
     begun: Mapping[str, FloatArray],
     distractors: Sequence[Any],
 ) -> bool | None:
-    """Another object is in the fingers, near the target, or on it.
+    """Another object is in the fingers, near the target, or on it; another drawer is open.
 
     Args:
         kind: of the task.
@@ -38,9 +39,12 @@ def wrong_object(
         distractors: bodies that were added to the scene.
 
     Returns:
-        None where there is no other object, or the task is about a drawer.
+        None where there is no other object, or the task is to close a drawer or to fill it.
     """
-    if not others or kind in (Kind.OPEN_DRAWER, Kind.CLOSE_DRAWER, Kind.PUT_IN_DRAWER):
+    if kind is Kind.OPEN_DRAWER:
+        ways_m = np.delete(np.asarray(sim.art_obj.get_qpos(), dtype=np.float64), sim.joint_idx)
+        return bool((ways_m >= OPEN_M).any())
+    if not others or kind in (Kind.CLOSE_DRAWER, Kind.PUT_IN_DRAWER):
         return None
     if kind is Kind.PICK:
         return any(bool(sim.agent.check_grasp(body)) for body in distractors)

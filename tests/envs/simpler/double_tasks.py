@@ -12,6 +12,7 @@ from double_world import Body, Pose, touch
 from envs.pose import inverse, multiply
 from envs.simpler.drawer import HANDLE
 
+DRAWERS = ("top_drawer", "middle_drawer", "bottom_drawer")
 SMALL = {"min": [-0.03, -0.03, -0.03], "max": [0.03, 0.03, 0.03]}
 
 
@@ -82,6 +83,9 @@ class MoveNearInSceneEnv(FakeSim):  # type: ignore[misc]
     def _things(self) -> list[Body]:
         return self.episode_objs
 
+    def _graspable(self) -> list[Body]:
+        return [b for b in super()._graspable() if b is not self.episode_target_obj]
+
     def _gap(self) -> Any:
         return self.episode_source_obj.pose.p - self.episode_target_obj.pose.p
 
@@ -151,9 +155,26 @@ class FakeDrawer(FakeSim):  # type: ignore[misc]
         if self.closes:
             self._shut = multiply(self._shut, [-self._way, 0, 0, 1, 0, 0, 0])
         self._shut[0] += self._remembered
-        self.joint_idx = 0
-        self.art_obj = SimpleNamespace(get_qpos=lambda: np.array([self._way], np.float32))
+        others = {name: pose for name, pose in self.scene["poses"].items() if name in DRAWERS}
+        if len(others) < len(DRAWERS):  # the part in which the drawer is only a place
+            others = {name: self.scene["poses"][self.scene["object"]] for name in DRAWERS}
+        self.joint_names = [f"{name}_joint" for name in DRAWERS]
+        self.joint_idx = DRAWERS.index(self.scene["object"])
+        ways = np.zeros(len(DRAWERS), np.float32)
         self._grip = Body(self.scene["object"], Pose.of(handle))
+        still = [
+            Body(name, Pose.of(multiply(multiply(self.scene["base_pose"], p), inverse(HANDLE))))
+            for name, p in others.items()
+            if name != self._grip.name
+        ]
+
+        def get_qpos() -> Any:
+            ways[self.joint_idx] = self._way
+            return ways
+
+        self.art_obj = SimpleNamespace(
+            get_qpos=get_qpos, get_links=lambda: [*still, self.drawer_obj]
+        )
         self._touches = 0
 
     @property
