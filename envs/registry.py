@@ -53,7 +53,7 @@ class EnvSpec:
 
 ENVS: Final[dict[str, EnvSpec]] = {
     "widowx-put-on": EnvSpec(
-        target="envs.widowx.put_on:WidowXPutOn",
+        target="envs.widowx.rig:put_on",
         summary="WidowX-250s puts the named one of two objects on a plate (embedded, no download)",
         extra="sim",
     ),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.simpler.tasks import Kind, SimplerTask
-from envs.widowx.disturbance import Disturbance, make_disturbance
+from envs.tabletop.disturbance import Disturbance, make_disturbance
 from monitor.errors import unknown_name
 
 __all__ = ["Perturbation", "offered"]

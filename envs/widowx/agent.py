@@ -15,6 +15,7 @@ from mani_skill.agents.controllers import (
 )
 from mani_skill.agents.registration import register_agent
 from mani_skill.utils import common
+from numpy.typing import NDArray
 
 __all__ = ["BASE_POSE", "FINGER_CLOSED_M", "FINGER_OPEN_M", "HOME_QPOS", "WidowX250S"]
 
@@ -92,6 +93,17 @@ class WidowX250S(BaseAgent):  # type: ignore[misc]
     def tcp(self) -> Any:
         """Link of the tool centre point."""
         return self.robot.links_map["ee_gripper_link"]
+
+    @property
+    def home_qpos(self) -> NDArray[np.float64]:
+        """Joints at the start of an episode, shape ``(8,)``."""
+        return HOME_QPOS
+
+    @property
+    def opening(self) -> float:
+        """Opening of the fingers, 0 closed to 1 open; a little beyond when they are pressed."""
+        fingers = self.robot.get_qpos()[0].numpy().astype(np.float64)[6:8]
+        return float((fingers.mean() - FINGER_CLOSED_M) / (FINGER_OPEN_M - FINGER_CLOSED_M))
 
     def is_grasping(self, actor: Any, min_force_n: float = 0.5, max_angle_deg: float = 85.0) -> Any:
         """Whether both fingers press ``actor`` from opposite sides now, shape ``(num_envs,)``."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envs.widowx.disturbance import DISTURBANCES
+from envs.tabletop.disturbance import DISTURBANCES
 
 pytestmark = [
     # SAPIEN and gymnasium warn about themselves while they are imported.
@@ -56,7 +56,8 @@ def test_reset_shows_the_scene_of_its_index(env: Any) -> None:
         for placement in (scene.named, scene.other):
             pose = info["object_poses"][placement.name]
             np.testing.assert_allclose(pose[:2], placement.xy_m, atol=1e-3)
-        np.testing.assert_allclose(info["object_poses"]["plate"][:2], scene.target_xy_m, atol=1e-3)
+        plate: Any = scene.target_xy_m
+        np.testing.assert_allclose(info["object_poses"]["plate"][:2], plate, atol=1e-3)
 
 
 def test_the_home_pose_is_simplerenvs(env: Any) -> None:

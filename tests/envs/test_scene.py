@@ -5,15 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from envs.widowx.disturbance import DISTURBANCES, make_disturbance
-from envs.widowx.scene import (
-    COLOURS,
-    MIN_OBJECT_GAP_M,
-    MIN_TARGET_GAP_M,
-    SAME_COLOUR_SHARE,
-    SHAPES,
-    make_scene,
-)
+from envs.google.scene import MOVE_NEAR, PICK
+from envs.tabletop.disturbance import DISTURBANCES, make_disturbance
+from envs.tabletop.scene import COLOURS, SAME_COLOUR_SHARE, draw_scene
+from envs.widowx.scene import PUT_IN, PUT_ON, SHAPES, make_scene
 
 SCENES = [make_scene(index) for index in range(400)]
 
@@ -33,13 +28,24 @@ def test_the_instruction_tells_the_two_objects_apart() -> None:
 
 
 def test_objects_and_plate_keep_apart() -> None:
-    for scene in SCENES:
-        named, other = np.array(scene.named.xy_m), np.array(scene.other.xy_m)
-        target = np.array(scene.target_xy_m)
-        assert np.linalg.norm(named - other) >= MIN_OBJECT_GAP_M
-        assert min(np.linalg.norm(named - target), np.linalg.norm(other - target)) >= (
-            MIN_TARGET_GAP_M
-        )
+    for spread in (PUT_ON, PUT_IN, PICK, MOVE_NEAR):
+        for scene in (draw_scene(spread, index) for index in range(100)):
+            named, other = np.array(scene.named.xy_m), np.array(scene.other.xy_m)
+            assert np.linalg.norm(named - other) >= spread.object_gap_m
+            if scene.target_xy_m is None:
+                continue
+            target = np.array(scene.target_xy_m)
+            nearest = min(np.linalg.norm(named - target), np.linalg.norm(other - target))
+            assert nearest >= spread.target_gap_m
+
+
+def test_a_third_object_is_another_one_and_named_too() -> None:
+    for scene in (draw_scene(MOVE_NEAR, index) for index in range(100)):
+        assert scene.goal is not None
+        assert scene.goal.name in scene.instruction
+        assert len({placement.name for placement in scene.placements.values()}) == 3
+        assert scene.goal.xy_m == scene.target_xy_m
+        assert draw_scene(PICK, scene.index).goal is None
 
 
 def test_every_colour_and_shape_is_named_and_colour_alone_does_not_decide() -> None:

@@ -1,4 +1,4 @@
-"""``widowx-put-on``: put the object that the instruction names on the plate."""
+"""A tabletop task under the contract of :mod:`envs.base`."""
 
 from __future__ import annotations
 
@@ -14,65 +14,89 @@ from scipy.spatial.transform import Rotation
 
 from envs.base import Contact
 from envs.contact import link_parents, neighbours, read_contacts
-from envs.robot import ROBOTS
+from envs.robot import GripperCommand
 from envs.shaders import keep_shaders
-from envs.widowx.agent import BASE_POSE
-from envs.widowx.disturbance import DISTURBANCES, Disturbance, make_disturbance
-from envs.widowx.scene import UNSEEN_COLOUR, Scene, make_scene
-from envs.widowx.state import State, read_state
-from envs.widowx.tabletop import CAMERAS, CONTROL_FREQ_HZ, Tabletop
+from envs.tabletop.disturbance import DISTURBANCES, Disturbance, make_disturbance
+from envs.tabletop.goal import Goal
+from envs.tabletop.rig import Rig
+from envs.tabletop.scene import UNSEEN_COLOUR, Scene, Spread, draw_scene
+from envs.tabletop.simulator import Tabletop
+from envs.tabletop.state import State, read_state
 
-__all__ = ["ACTION_HIGH", "HORIZON_STEPS", "WidowXPutOn"]
+__all__ = ["HORIZON_STEPS", "TabletopEnv"]
 
 HORIZON_STEPS: Final = 80
-ACTION_HIGH: Final = np.array([0.05, 0.05, 0.05, 0.25, 0.25, 0.25, 1.0], dtype=np.float32)
 
 FloatArray = NDArray[np.float64]
 
 
-class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
-    """A table with a plate and two objects; the instruction names the one to be moved.
+class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
+    """A table with two objects and perhaps a goal; the instruction names the one to be moved.
 
-    Actions, shape ``(7,)``: translation of the tool in the robot base frame [m], rotation as an
-    axis-angle vector in the base frame [rad], gripper (+1 open, -1 closed). Control at 5 Hz over
-    500 Hz physics. An episode ends (``truncated``) after 80 steps, never at success.
+    Actions, shape ``(7,)``, are those of the robot in SimplerEnv: translation of the tool in the
+    robot base frame [m], rotation as an axis-angle vector in the base frame [rad], gripper as its
+    :class:`~envs.robot.RobotSpec` says. An episode ends (``truncated``) after 80 steps, never at
+    success.
 
     ``reset(options=...)`` takes ``scene`` (index, default 0), ``disturbance`` (a name of
-    :data:`envs.widowx.disturbance.DISTURBANCES` or None) and ``swap_instruction`` (name the other
+    :data:`envs.tabletop.disturbance.DISTURBANCES` or None) and ``swap_instruction`` (name the other
     object). The scene depends on nothing else; ``seed`` seeds only the action space.
+
+    Args:
+        rig: the robot and its table.
+        goal: what is to be done.
+        spread: how scenes are drawn.
+        expert: ``module:function`` of the scripted expert.
+        camera: one of the rig's; its first by default.
+        image_size: (height, width) of the policy's picture; the rig's by default.
+        render_size: the same of the picture for people.
+        horizon_steps: steps of an episode.
+        render_mode: None or ``"rgb_array"``.
+
+    Raises:
+        ValueError: if an argument is not allowed; the text says what is.
     """
 
-    metadata = {  # noqa: RUF012 - gymnasium declares an instance attribute
-        "render_modes": ["rgb_array"],
-        "render_fps": 5,
-    }
-    robot: Final = ROBOTS["widowx"]
-    expert: Final = "envs.widowx.expert:expert_action"
     scene_count: Final = None
-    control_dt_s: Final = 1.0 / CONTROL_FREQ_HZ
     disturbances: Final = tuple(DISTURBANCES)
 
     def __init__(
         self,
+        rig: Rig,
+        goal: Goal,
+        spread: Spread,
         *,
-        camera: str = "front",
-        image_size: tuple[int, int] = (96, 96),
+        expert: str,
+        camera: str | None = None,
+        image_size: tuple[int, int] | None = None,
         render_size: tuple[int, int] = (384, 512),
         horizon_steps: int = HORIZON_STEPS,
         render_mode: str | None = "rgb_array",
     ) -> None:
-        if camera not in CAMERAS:
-            msg = f"unknown camera {camera!r}; known: {', '.join(sorted(CAMERAS))}"
+        camera = next(iter(rig.cameras)) if camera is None else camera
+        image_size = rig.image_size if image_size is None else image_size
+        if camera not in rig.cameras:
+            msg = f"unknown camera {camera!r}; known: {', '.join(sorted(rig.cameras))}"
             raise ValueError(msg)
         if render_mode not in (None, "rgb_array"):
             msg = f"unknown render_mode {render_mode!r}; known: None, 'rgb_array'"
             raise ValueError(msg)
         # More threads make every step slower: they spin against the software renderer's own.
         torch.set_num_threads(1)
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": rig.robot.control_freq_hz}
         self.render_mode = render_mode
         self.horizon_steps = horizon_steps
+        self.robot = rig.robot
+        self.control_dt_s = rig.robot.control_dt_s
+        self.expert = expert
+        self._rig = rig
+        self._goal = goal
+        self._spread = spread
         self._camera = camera
         self._table = Tabletop(
+            rig=rig,
+            goal=goal,
+            spread=spread,
             camera=camera,
             image_size=image_size,
             render_size=render_size,
@@ -80,25 +104,35 @@ class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
             render_mode="rgb_array",
         )
         keep_shaders(self._table)
-        self.action_space = gym.spaces.Box(-ACTION_HIGH, ACTION_HIGH, dtype=np.float32)
+        self._apart = neighbours(link_parents(self._table.agent.robot))
+        high = rig.action_high
+        self.action_space = gym.spaces.Box(-high, high, dtype=np.float32)
         self.observation_space = gym.spaces.Dict(
             {
                 "image": gym.spaces.Box(0, 255, (*image_size, 3), np.uint8),
                 "tcp_position": gym.spaces.Box(-np.inf, np.inf, (3,), np.float64),
                 "tcp_quaternion": gym.spaces.Box(-1.001, 1.001, (4,), np.float64),
                 "gripper": gym.spaces.Box(0.0, 1.0, (1,), np.float64),
-                "joint_positions": gym.spaces.Box(-np.inf, np.inf, (8,), np.float64),
+                "joint_positions": gym.spaces.Box(
+                    -np.inf, np.inf, (rig.robot.joint_count,), np.float64
+                ),
             }
         )
         self._scene: Scene | None = None
         self._disturbance: Disturbance | None = None
         self._elapsed = 0
+        self._opening = 1.0
         self._queue: deque[NDArray[np.float64]] = deque()
+
+    @property
+    def task(self) -> str:
+        """Kind of task."""
+        return self._goal.kind
 
     @property
     def state(self) -> State:
         """The present state of the table (privileged)."""
-        return read_state(self._table, self.scene)
+        return read_state(self._table)
 
     @property
     def scene(self) -> Scene:
@@ -124,7 +158,7 @@ class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
         camera = self._table.scene.sensors[self._camera].camera
         extrinsic = camera.get_extrinsic_matrix()[0].numpy()
         intrinsic = camera.get_intrinsic_matrix()[0].numpy()
-        world = (BASE_POSE * sapien.Pose(position)).p
+        world = (self._rig.base_pose * sapien.Pose(position)).p
         seen = intrinsic @ (extrinsic[:3, :3] @ world + extrinsic[:3, 3])
         size = np.array([camera.width, camera.height], dtype=np.float64)
         return np.asarray(2.0 * (seen[:2] / seen[2]) / size - 1.0, dtype=np.float64)
@@ -146,7 +180,7 @@ class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
             known = "scene, disturbance, swap_instruction"
             msg = f"unknown reset option(s) {', '.join(sorted(given))}; known: {known}"
             raise ValueError(msg)
-        scene = make_scene(index)
+        scene = draw_scene(self._spread, index)
         self._disturbance = make_disturbance(name, index) if name else None
         if swap:
             scene = scene.swapped()
@@ -154,6 +188,7 @@ class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
             scene = scene.recoloured(*UNSEEN_COLOUR)
         self._scene = scene
         self._elapsed = 0
+        self._opening = 1.0
         self._queue.clear()
         # A rebuilt simulator forgets the last episode (contact caches, drive targets), so that an
         # episode depends on its scene alone; it costs about 0.15 s.
@@ -165,7 +200,7 @@ class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
     def step(
         self, action: NDArray[np.float32]
     ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Move for one control period (0.2 s).
+        """Move for one control period.
 
         Args:
             action: shape ``(7,)``, see the class; clipped to the action space.
@@ -178,10 +213,12 @@ class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
             msg = f"action must be 7 finite numbers, got {np.asarray(action)!r}"
             raise ValueError(msg)
         self._disturb_objects()
-        sent = self._disturb_action(np.clip(wanted, -ACTION_HIGH, ACTION_HIGH))
+        sent = self._disturb_action(np.clip(wanted, -self._rig.action_high, self._rig.action_high))
         # ManiSkill's controller reads the rotation as extrinsic-free XYZ Euler angles.
         euler = Rotation.from_rotvec(sent[3:6]).as_euler("XYZ")
-        command = np.concatenate([sent[:3], euler, sent[6:]]).astype(np.float32)
+        command = np.concatenate([sent[:3], euler, [self._finger_target(sent[6])]]).astype(
+            np.float32
+        )
         obs, *_ = self._table.step(command)
         self._elapsed += 1
         seen, info = self._observe(obs)
@@ -207,7 +244,7 @@ class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
         }
         info = {
             "instruction": scene.instruction,
-            "task": "put-on",
+            "task": self._goal.kind,
             "scene": scene.index,
             "disturbance": self._disturbance.name if self._disturbance else None,
             "elapsed_steps": self._elapsed,
@@ -216,25 +253,35 @@ class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
             "grasped": state.grasped,
             "other_grasped": state.other_grasped,
             "goal_distance": state.goal_distance_m(),
-            "object_poses": {
-                scene.named.name: self._pose_of("named"),
-                scene.other.name: self._pose_of("other"),
-                "plate": _pose7(BASE_POSE.inv() * self._table.plate.pose.sp),
-            },
+            "object_poses": self._object_poses(),
             "object": scene.named.name,
-            "target": "plate",
+            "target": self._goal.furniture or (scene.goal.name if scene.goal else None),
             "tcp_pose_world": _pose7(self._table.agent.tcp.pose.sp),
             "contacts": self._contacts(),
         }
         return seen, info
 
     def _contacts(self) -> tuple[Contact, ...]:
-        names = {"named": self.scene.named.name, "other": self.scene.other.name}
-        apart = neighbours(link_parents(self._table.agent.robot))
-        return read_contacts(self._table.scene, names, apart)
+        names = {role: placement.name for role, placement in self.scene.placements.items()}
+        return read_contacts(self._table.scene, names, self._apart)
 
-    def _pose_of(self, role: str) -> FloatArray:
-        return _pose7(BASE_POSE.inv() * self._table.objects[role].pose.sp)
+    def _object_poses(self) -> dict[str, FloatArray]:
+        bodies = {
+            placement.name: self._table.objects[role]
+            for role, placement in self.scene.placements.items()
+        }
+        if self._goal.furniture is not None:
+            bodies[self._goal.furniture] = self._table.furniture
+        inverse = self._rig.base_pose.inv()
+        return {name: _pose7(inverse * body.pose.sp) for name, body in bodies.items()}
+
+    def _finger_target(self, gripper: float) -> float:
+        """The finger controller's target, -1 to 1, for the gripper number of an action."""
+        if self.robot.gripper is GripperCommand.ABSOLUTE:
+            return gripper
+        # A change of the opening: the whole stroke for 1, as in SimplerEnv.
+        self._opening = float(np.clip(self._opening + self.robot.open_sign * gripper, 0.0, 1.0))
+        return self.robot.open_sign * (2.0 * self._opening - 1.0)
 
     def _disturb_objects(self) -> None:
         disturbance = self._disturbance
@@ -256,7 +303,8 @@ class WidowXPutOn(gym.Env[dict[str, Any], NDArray[np.float32]]):
             return action
         self._queue.append(action)
         if len(self._queue) <= disturbance.delay_steps:
-            return np.array([0.0] * 6 + [1.0])
+            still = self.robot.open_sign if self.robot.gripper is GripperCommand.ABSOLUTE else 0
+            return np.array([0.0] * 6 + [float(still)])
         return self._queue.popleft()
 
     def _set_camera(self) -> None:

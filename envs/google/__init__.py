@@ -1,0 +1,1 @@
+"""The Google Robot on a table: pick an object up, move it near another."""

@@ -1,0 +1,1 @@
+"""What the embedded tabletop environments share: scenes, simulator, goals, episode, expert."""
