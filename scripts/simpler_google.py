@@ -20,7 +20,8 @@ import numpy as np
 from envs import make_env
 from envs.robot import robot_spec
 from monitor import Monitor, MonitorConfig
-from monitor.rollout import EpisodeSpec, run_sweep
+from monitor.rollout import EpisodeSpec, run_header, run_sweep
+from monitor.study.summary import build_summary
 from policies import Observation, PolicyOutput
 from policies.action import ActionAdapter
 
@@ -75,7 +76,23 @@ def main() -> None:
         env, policy = make_env(f"simpler/{task}"), CommandStream()
         space = env.action_space
         monitor = Monitor(MonitorConfig(), action_low=space.low, action_high=space.high)
-        result = run_sweep(env, policy, monitor, [EpisodeSpec(scene=0)], out=given.out / task)
+        specs = [EpisodeSpec(scene=0)]
+        header = run_header(
+            env_name=f"simpler/{task}",
+            env=env,
+            policy_name=policy.name,
+            monitor=monitor,
+            specs=specs,
+        )
+        result = run_sweep(
+            env,
+            policy,
+            monitor,
+            specs,
+            out=given.out / task,
+            header=header,
+            summarise=build_summary,
+        )
         env.close()
         (episode,) = result.results
         sticky = {sign: policy.commands.count(sign) for sign in (1.0, -1.0)}
