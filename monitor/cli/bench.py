@@ -35,11 +35,19 @@ def bench(
     """
     if context.invoked_subcommand is not None:
         return
-    from monitor.cli.session import EnvHost, make_monitor, one_thread, open_env, open_policy
+    from monitor.cli.session import (
+        EnvHost,
+        check_names,
+        make_monitor,
+        one_thread,
+        open_env,
+        open_policy,
+    )
     from monitor.rollout import EpisodeSpec, run_episode
     from monitor.rollout.benchmark import StepTimes
 
     one_thread()
+    check_names(policy, config=monitor, checkpoint=checkpoint)
     host = EnvHost.chosen(env_python, isolate=False, deadline_s=env_deadline_s)
     world = open_env(env, host)
     agent, _ = open_policy(policy, checkpoint=checkpoint, device=device)

@@ -32,12 +32,13 @@ def probe(
     A policy whose answer does not depend on the picture is refused: VISION_BYPASS, exit code 1; so
     is one whose attention should go both ways and does not: PREFIX_CAUSAL.
     """
-    from monitor.cli.session import EnvHost, one_thread, open_env, open_policy
+    from monitor.cli.session import EnvHost, check_names, one_thread, open_env, open_policy
     from monitor.rollout.probe import probe_policy
     from monitor.rollout.startup import visible
     from monitor.transition import read_reset
 
     one_thread()
+    check_names(policy, checkpoint=checkpoint, further=policy_arg)
     host = EnvHost.chosen(env_python, isolate=False, deadline_s=env_deadline_s)
     world = open_env(env, host)
     agent, _ = open_policy(

@@ -99,6 +99,7 @@ def run(
     from monitor.cli.session import (
         EnvHost,
         check_disturbance,
+        check_names,
         make_monitor,
         one_thread,
         open_env,
@@ -120,6 +121,7 @@ def run(
     if swap_instruction:
         extra["swap_instruction"] = True
     specs = read_specs(scenes, seed=seed, options=extra)
+    check_names(policy, config=monitor, checkpoint=checkpoint, further=policy_arg)
     folder = out if out is not None else _new_folder(env, policy)
     if not resume:
         check_free(folder)

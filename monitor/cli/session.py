@@ -18,6 +18,7 @@ from monitor.pipeline import Monitor
 __all__ = [
     "EnvHost",
     "check_disturbance",
+    "check_names",
     "find_calibration",
     "make_monitor",
     "one_thread",
@@ -88,6 +89,44 @@ def open_env(name: str, host: EnvHost | None = None, **kwargs: Any) -> Any:
         raise ConfigError(msg)
     log.info("starting environment %s", name)
     return make_env(name, **kwargs) if host is None else host.open(name, kwargs)
+
+
+def check_names(
+    policy: str,
+    *,
+    config: str = "default",
+    checkpoint: str | None = None,
+    further: list[str] | None = None,
+) -> None:
+    """Refuse what does not exist before a simulator starts for nothing.
+
+    Args:
+        policy: name.
+        config: of the monitor, name or file.
+        checkpoint: folder, where one is given.
+        further: arguments of the policy as ``NAME=VALUE``, which may hold the checkpoint too.
+
+    Raises:
+        ConfigError: if a name or folder does not exist, or the policy is nothing without one.
+    """
+    from monitor.errors import unknown_name
+    from policies import list_policies
+
+    known = list_policies()
+    if policy not in known:
+        raise ConfigError(unknown_name("policy", policy, known))
+    folder = checkpoint or pairs(further, "--policy-arg").get("checkpoint")
+    published = known[policy].checkpoints
+    if folder is None and published:
+        msg = (
+            f"policy {policy!r} needs --checkpoint DIR; for example "
+            f"`hf download {published[0]} --local-dir DIR`"
+        )
+        raise ConfigError(msg)
+    if folder is not None and not Path(folder).is_dir():
+        msg = f"--checkpoint {folder} is not a folder; give the folder that holds config.json"
+        raise ConfigError(msg)
+    load_config(config)
 
 
 def check_disturbance(env: Any, name: str) -> None:

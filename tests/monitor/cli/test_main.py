@@ -200,3 +200,30 @@ class TestWithTheSimulator:
         assert after.steps()[0] == kept[0]
         assert {line["attempt"] for line in after.steps()[1]} == {2}
         assert json.loads(done.stdout)["episodes"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--policy", "openvl"), "did you mean 'openvla'?"),
+        (("--policy", "openvla"), "needs --checkpoint DIR; for example `hf download openvla/"),
+        (("--policy", "openvla", "--checkpoint", "/nowhere"), "/nowhere is not a folder"),
+        (("--policy", "pi0", "--policy-arg", "checkpoint=/nowhere"), "/nowhere is not a folder"),
+        (("--policy", "hold", "--monitor", "nowhere"), "nowhere"),
+    ],
+)
+def test_a_mistyped_name_is_said_before_the_simulator_starts(
+    arguments: tuple[str, ...],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    def start(*_: Any, **__: Any) -> Any:
+        pytest.fail("the simulator was started")
+
+    monkeypatch.setattr("envs.make_env", start)
+    assert main(["run", *arguments, "--out", str(tmp_path / "run")]) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.out == ""
