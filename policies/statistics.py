@@ -34,14 +34,23 @@ class ActionStatistics:
 
     @classmethod
     def from_json(cls, action: Mapping[str, Any]) -> ActionStatistics:
-        """Read the ``action`` entry of a data set; without ``mask`` every dimension is normalised."""
-        q01 = np.asarray(action["q01"], dtype=np.float64)
-        mask = action.get("mask", np.ones(q01.shape, dtype=bool))
-        return cls(
-            q01=q01,
-            q99=np.asarray(action["q99"], dtype=np.float64),
-            mask=np.asarray(mask, dtype=bool),
-        )
+        """Read the ``action`` entry of a data set; without ``mask`` every dimension is normalised.
+
+        Raises:
+            ConfigError: if an array is missing, not finite, or not as long as the others.
+        """
+        q01, q99 = _quantiles(action, "q01"), _quantiles(action, "q99")
+        mask = np.asarray(action.get("mask", np.ones(q01.shape)), dtype=bool)
+        if not q01.shape == q99.shape == mask.shape:
+            msg = (
+                "statistics need as many numbers each, got "
+                f"q01 {q01.shape}, q99 {q99.shape} and mask {mask.shape}"
+            )
+            raise ConfigError(msg)
+        if (q01 > q99).any():
+            msg = f"statistics have q01 above q99 in {np.flatnonzero(q01 > q99).tolist()}"
+            raise ConfigError(msg)
+        return cls(q01=q01, q99=q99, mask=mask)
 
     def unnormalize(self, normalized: ArrayLike) -> FloatArray:
         """Robot units of normalised actions, shape ``(..., D)``."""
@@ -73,4 +82,21 @@ def statistics_for(norm_stats: Mapping[str, Any], key: str | None) -> ActionStat
         key = next(iter(norm_stats))
     if key not in norm_stats:
         raise ConfigError(unknown_name("unnorm_key", key, norm_stats))
-    return replace(ActionStatistics.from_json(norm_stats[key]["action"]), key=key)
+    entry = norm_stats[key]
+    action = entry.get("action") if isinstance(entry, Mapping) else None
+    if not isinstance(action, Mapping):
+        msg = f"the statistics of {key!r} have no 'action' with q01 and q99"
+        raise ConfigError(msg)
+    return replace(ActionStatistics.from_json(action), key=key)
+
+
+def _quantiles(action: Mapping[str, Any], name: str) -> FloatArray:
+    try:
+        values = np.asarray(action.get(name), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        msg = f"{name} of the statistics is {action.get(name)!r}, expected a list of numbers"
+        raise ConfigError(msg) from error
+    if values.ndim != 1 or not values.size or not np.isfinite(values).all():
+        msg = f"{name} of the statistics is {action.get(name)!r}, expected a list of finite numbers"
+        raise ConfigError(msg)
+    return values

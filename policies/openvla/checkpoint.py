@@ -18,6 +18,7 @@ from policies.checkpoint import (
     read_tensors,
     stream_tensors,
 )
+from policies.json_file import understood
 from policies.openvla.config import OpenVLAConfig
 from policies.openvla.keys import absent_tensors, native_tensors, to_native
 from policies.openvla.model import OpenVLA
@@ -44,11 +45,12 @@ def load_model(
         quantization: of the language model, ``4bit`` or ``8bit``.
 
     Raises:
-        CheckpointError: if a key is missing, left over or of the wrong shape.
+        CheckpointError: if a key is missing, left over, of the wrong shape or not finite.
+        ConfigError: if no model can have the sizes of ``config.json``.
         MissingExtraError: if the quantiser is not installed.
     """
     config = OpenVLAConfig.from_folder(folder)
-    with torch.device("meta"):
+    with understood(folder / "config.json"), torch.device("meta"):
         model = OpenVLA(config)
     quantize = None if quantization is None else Quantizer(quantization, dtype)
     with TensorFiles.opened(folder) as files:

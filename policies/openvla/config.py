@@ -6,13 +6,13 @@ stands for) and ``vision_config`` with ``space_token_id`` (the small tower of ``
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from monitor.errors import ConfigError
+from policies.json_file import read_json, understood
 from policies.openvla.llama import LlamaSizes, llama_sizes
 
 __all__ = [
@@ -192,7 +192,7 @@ class OpenVLAConfig:
         if data.get("pad_token_id") is not None:
             text.setdefault("pad_token_id", data["pad_token_id"])
         small = data.get("vision_backbone_id") == GROUNDED_CONV
-        return cls(
+        config = cls(
             towers=() if small else _towers(data),
             grounded_conv=GroundedConvConfig(**data["vision_config"]) if small else None,
             fused=_fused(data),
@@ -203,6 +203,24 @@ class OpenVLAConfig:
             space_token_id=data.get("space_token_id", 29871),
             source=dict(data),
         )
+        config._check_action_ids()
+        return config
+
+    def _check_action_ids(self) -> None:
+        """Refuse numbers that would shift every action by some bins, or leave no room for them."""
+        vocabulary, pad = self.llm.vocab_size, self.pad_to_multiple_of
+        if pad < 0 or (pad and vocabulary % pad):
+            msg = (
+                f"text_config.vocab_size {vocabulary} is no multiple of pad_to_multiple_of {pad}, so "
+                "the ids of the actions are not known"
+            )
+            raise ConfigError(msg)
+        if self.n_action_bins < 2 or self.action_token_range[0] < 0:
+            msg = (
+                f"n_action_bins is {self.n_action_bins}; it must be from 2 to the {self.token_base} "
+                "ids of the vocabulary"
+            )
+            raise ConfigError(msg)
 
     @classmethod
     def from_folder(cls, folder: Path) -> OpenVLAConfig:
@@ -215,12 +233,12 @@ class OpenVLAConfig:
         if not path.is_file():
             msg = f"{folder} holds no config.json; give the folder of an OpenVLA checkpoint"
             raise ConfigError(msg)
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
         extra = folder / "dataset_statistics.json"
         if extra.is_file():
-            own = json.loads(extra.read_text(encoding="utf-8"))
-            data["norm_stats"] = {**(data.get("norm_stats") or {}), **own}
-        return cls.from_json(data)
+            data["norm_stats"] = {**(data.get("norm_stats") or {}), **read_json(extra)}
+        with understood(path):
+            return cls.from_json(data)
 
 
 def grounded_conv_json(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from monitor.errors import ConfigError, unknown_name
+from policies.json_file import read_json, understood
 from policies.openvla.config import OpenVLAConfig
 from policies.picture import rgb_picture
 
@@ -58,8 +58,8 @@ class ImageProcessor:
         """Read ``preprocessor_config.json``; without it, what the towers were trained with."""
         path = folder / "preprocessor_config.json"
         if path.is_file():
-            data = json.loads(path.read_text(encoding="utf-8"))
-            return cls.from_json(data, center_crop=center_crop)
+            with understood(path):
+                return cls.from_json(read_json(path), center_crop=center_crop)
         families = [tower.family for tower in config.towers] or ["grounded-conv"]
         norms = [IMAGENET if family == "dino" else HALF for family in families]
         return cls(

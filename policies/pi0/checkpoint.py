@@ -11,6 +11,7 @@ from torch import Tensor
 from transformers import PI0Config, PI0ForConditionalGeneration
 
 from policies.checkpoint import CheckpointError, TensorFiles, check_fit
+from policies.json_file import understood
 from policies.pi0.keys import HEAD, is_statistic, native_names
 
 __all__ = ["LoadedPI0", "build_model", "load_model"]
@@ -58,9 +59,11 @@ def load_model(
         keep_head: keep the expert's language head (0.5 GB in bfloat16), which no action needs.
 
     Raises:
-        CheckpointError: if a key is missing, left over or of the wrong shape.
+        CheckpointError: if a key is missing, left over, of the wrong shape or not finite.
+        ConfigError: if no model can have the sizes of ``config.json``.
     """
-    model = build_model(config)
+    with understood(folder / "config.json"):
+        model = build_model(config)
     with TensorFiles.opened(folder, device) as files:
         described = files.described()
         buffers = [key for key in described if is_statistic(key)]
@@ -73,7 +76,7 @@ def load_model(
             name: files.read(key, dtype if name.startswith("model.") else torch.float32)
             for name, key in names.items()
         }
-        statistics = {key: files.read(key, torch.float32).cpu() for key in buffers}
+        statistics = {key: files.read(key, torch.float32, finite=False).cpu() for key in buffers}
     model.load_state_dict(placed, assign=True)
     _fill_buffers(model, device)
     model.eval().requires_grad_(requires_grad=False)

@@ -6,7 +6,6 @@ small models that no published variant name stands for).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -16,6 +15,7 @@ from typing import Any, Final
 from transformers import PI0Config
 
 from monitor.errors import ConfigError, unknown_name
+from policies.json_file import read_json, understood
 
 __all__ = ["Layout", "PI0Settings", "read_settings"]
 
@@ -96,7 +96,12 @@ def read_settings(folder: Path) -> PI0Settings:
     if not path.is_file():
         msg = f"{folder} holds no config.json; give the folder of a π0 checkpoint"
         raise ConfigError(msg)
-    data = json.loads(path.read_text(encoding="utf-8"))
+    data = read_json(path)
+    with understood(path):
+        return _settings(path, data)
+
+
+def _settings(path: Path, data: Mapping[str, Any]) -> PI0Settings:
     layout = _layout(data)
     for name in _FOREIGN:
         if data.get(name):
@@ -107,6 +112,10 @@ def read_settings(folder: Path) -> PI0Settings:
             msg = f"{path}: {name} is {data[name]!r}; only {size!r} is published and supported"
             raise ConfigError(msg)
     model = PI0Config(**_model_fields(data, layout))
+    for name in ("chunk_size", "num_inference_steps"):
+        if getattr(model, name) < 1:
+            msg = f"{path}: {name} is {getattr(model, name)}, must be at least 1"
+            raise ConfigError(msg)
     inputs = data.get("input_features") or {}
     cameras = tuple(name for name, one in inputs.items() if one.get("type") == "VISUAL")
     return PI0Settings(

@@ -6,7 +6,6 @@ against division by zero; here they become one affine map each.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from safetensors.numpy import load_file
 
 from monitor.errors import ConfigError, unknown_name
 from policies.base import FloatArray
+from policies.json_file import read_json
 from policies.pi0.config import Layout, PI0Settings
 
 __all__ = ["NO_STATISTICS", "Affine", "Scaling", "affine", "read_scaling"]
@@ -175,7 +175,7 @@ def _own_table(
         return _nested({_buffer_name(name): value for name, value in buffers.items()})
     processor = folder / "processor_config.json"
     if settings.layout is Layout.TRANSFORMERS and processor.is_file():
-        data = json.loads(processor.read_text(encoding="utf-8"))
+        data = read_json(processor)
         fields = ("state_mean", "state_std", "actions_mean", "actions_std")
         return _nested({n.replace("_", "."): data[n] for n in fields if data.get(n) is not None})
     return {**_pipeline(folder, "policy_preprocessor"), **_pipeline(folder, "policy_postprocessor")}
@@ -186,7 +186,7 @@ def _pipeline(folder: Path, name: str) -> Table:
     path = folder / f"{name}.json"
     if not path.is_file():
         return {}
-    for step in json.loads(path.read_text(encoding="utf-8"))["steps"]:
+    for step in read_json(path).get("steps", ()):
         state = step.get("state_file")
         if str(step.get("registry_name", "")).endswith("normalizer_processor") and state:
             if not (folder / state).is_file():
@@ -212,7 +212,7 @@ def _json_table(path: Path) -> Table:
     if not path.is_file():
         msg = f"norm_stats: {path} is not a file"
         raise ConfigError(msg)
-    data = json.loads(path.read_text(encoding="utf-8"))
+    data = read_json(path)
     table: Table = data.get("norm_stats", data)
     return table
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from policies.checkpoint import CheckpointError, TensorFiles, check_fit
+from policies.json_file import understood
 from policies.spatialvla.config import SpatialVLAConfig
 from policies.spatialvla.keys import published_key
 from policies.spatialvla.model import SpatialVLA
@@ -25,11 +26,12 @@ def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: str = "
     and device, and must have taken all of them.
 
     Raises:
-        CheckpointError: if a key is missing, left over or of the wrong shape; the text has the
-            names of the checkpoint.
+        CheckpointError: if a key is missing, left over, of the wrong shape or not finite; the
+            text has the names of the checkpoint.
+        ConfigError: if no model can have the sizes of ``config.json``.
     """
     config = SpatialVLAConfig.from_folder(folder)
-    with torch.device("meta"):
+    with understood(folder / "config.json"), torch.device("meta"):
         model = SpatialVLA(config)
     tied = bool(config.text.tie_word_embeddings)
     native = {

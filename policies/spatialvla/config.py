@@ -7,7 +7,6 @@ of transformers, as it had when the file was written.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, Final
 from transformers import BeitConfig, Gemma2Config, SiglipVisionConfig, ZoeDepthConfig
 
 from monitor.errors import ConfigError
+from policies.json_file import read_json, understood
 
 __all__ = ["SpatialVLAConfig"]
 
@@ -121,7 +121,8 @@ class SpatialVLAConfig:
         if not path.is_file():
             msg = f"{folder} holds no config.json; give the folder of a SpatialVLA checkpoint"
             raise ConfigError(msg)
-        return cls.from_json(json.loads(path.read_text(encoding="utf-8")))
+        with understood(path):
+            return cls.from_json(read_json(path))
 
 
 def _needed(data: Mapping[str, Any], key: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from monitor.errors import ConfigError
+from policies.json_file import read_json, understood
 from policies.picture import rgb_picture
 
 __all__ = ["ImageProcessor"]
@@ -44,7 +44,8 @@ class ImageProcessor:
         path = folder / "preprocessor_config.json"
         if not path.is_file():
             return cls(width=side, height=side)
-        return cls.from_json(json.loads(path.read_text(encoding="utf-8")))
+        with understood(path):
+            return cls.from_json(read_json(path))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ImageProcessor:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from monitor.errors import ConfigError
+from policies.json_file import read_json, understood
 from policies.spatialvla.grid import ActionGrid
 
 __all__ = ["Recipe"]
@@ -48,15 +48,16 @@ class Recipe:
         if not path.is_file():
             msg = f"{path} is missing; it holds the grids, statistics and cameras of the checkpoint"
             raise ConfigError(msg)
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
         statistics = dict(data.get("statistics") or {})
         for name in _STATISTICS:
             if (folder / name).is_file():
-                statistics |= json.loads((folder / name).read_text(encoding="utf-8"))
+                statistics |= read_json(folder / name)
         begin, end = action_token_range
-        return cls(
-            grid=ActionGrid.from_json(data, begin, end - begin),
-            chunk_steps=int(data.get("action_chunk_size", 1)),
-            statistics=statistics,
-            cameras=data.get("intrinsic_config") or {},
-        )
+        with understood(path):
+            return cls(
+                grid=ActionGrid.from_json(data, begin, end - begin),
+                chunk_steps=int(data.get("action_chunk_size", 1)),
+                statistics=statistics,
+                cameras=data.get("intrinsic_config") or {},
+            )

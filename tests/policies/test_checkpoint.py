@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import save_file  # noqa: E402
 
-from policies.checkpoint import CheckpointError, check_fit, stream_tensors  # noqa: E402
+from policies.checkpoint import CheckpointError, TensorFiles, check_fit, stream_tensors  # noqa: E402
 
 MAPS = Path("/proc/self/maps")
 
@@ -62,3 +62,52 @@ def test_a_file_cut_short_is_named(sharded: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(CheckpointError, match="model-00002-of-00003"):
         list(stream_tensors(sharded, torch.float32))
+
+
+def test_a_key_in_two_files_is_refused_by_either_reader(sharded: Path) -> None:
+    twice = sharded / "model-00003-of-00003.safetensors"
+    save_file({"layer0": torch.ones(64, 64), "layer2": torch.ones(64, 64)}, twice)
+    with pytest.raises(CheckpointError, match="two files of the checkpoint hold layer0"):
+        list(stream_tensors(sharded, torch.float32))
+    with (
+        pytest.raises(CheckpointError, match="two files of the checkpoint hold layer0"),
+        TensorFiles.opened(sharded),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_a_weight_that_is_no_number_is_refused_by_its_key(tmp_path: Path, bad: float) -> None:
+    weight = torch.ones(8, 8)
+    weight[3, 4] = bad
+    save_file({"fine": torch.ones(2), "layer": weight}, tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match="layer holds a NaN or an infinity"):
+        list(stream_tensors(tmp_path, torch.float32))
+    with TensorFiles.opened(tmp_path) as files:
+        assert files.read("fine", torch.float16).dtype == torch.float16
+        with pytest.raises(CheckpointError, match="layer holds a NaN or an infinity"):
+            files.read("layer", torch.bfloat16)
+
+
+def test_weights_whose_sum_alone_overflows_are_fine(tmp_path: Path) -> None:
+    large = torch.full((4, 4), 6e4, dtype=torch.float16)
+    save_file({"layer": large}, tmp_path / "model.safetensors")
+    (_, read), *_ = stream_tensors(tmp_path, torch.float16)
+    assert torch.equal(read, large)
+
+
+@pytest.mark.parametrize("kind", [torch.int64, torch.int8, torch.bool, torch.float8_e4m3fn])
+def test_a_weight_of_another_number_type_is_refused(tmp_path: Path, kind: torch.dtype) -> None:
+    save_file({"layer": torch.ones(3).to(kind)}, tmp_path / "model.safetensors")
+    with (
+        TensorFiles.opened(tmp_path) as files,
+        pytest.raises(CheckpointError, match="layer has a number type that is none of F64"),
+    ):
+        check_fit({"layer": torch.empty(3)}, files.described())
+
+
+@pytest.mark.parametrize("text", ["{}", '{"weight_map": [1]}', '{"weight_map": {"layer0": 1}}'])
+def test_an_index_without_files_is_named(sharded: Path, text: str) -> None:
+    (sharded / "model.safetensors.index.json").write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"index\.json has no weight_map"):
+        next(stream_tensors(sharded, torch.float32))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -76,3 +78,21 @@ def test_prismatics_own_name_of_a_backbone_is_enough() -> None:
 def test_folder_without_config_is_refused(tmp_path: object) -> None:
     with pytest.raises(ConfigError, match=r"no config\.json"):
         OpenVLAConfig.from_folder(tmp_path)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"pad_to_multiple_of": 65}, "vocab_size 32064 is no multiple of pad_to_multiple_of 65"),
+        ({"pad_to_multiple_of": -64}, "no multiple of pad_to_multiple_of -64"),
+        ({"n_action_bins": 1}, "n_action_bins is 1; it must be from 2"),
+        ({"n_action_bins": 40000}, "to the 32000 ids"),
+    ],
+)
+def test_numbers_that_would_shift_every_action_are_refused(
+    change: dict[str, Any], said: str
+) -> None:
+    data = {"vision_backbone_id": "dinosiglip-vit-so-224px", "text_config": {"vocab_size": 32064}}
+    assert OpenVLAConfig.from_json(data).action_token_range == (31744, 32000)
+    with pytest.raises(ConfigError, match=said):
+        OpenVLAConfig.from_json(data | change)
