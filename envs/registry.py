@@ -57,6 +57,21 @@ ENVS: Final[dict[str, EnvSpec]] = {
         summary="WidowX-250s puts the named one of two objects on a plate (embedded, no download)",
         extra="sim",
     ),
+    "widowx-put-in": EnvSpec(
+        target="envs.widowx.rig:put_in",
+        summary="WidowX-250s puts the named one of two objects in a basket (embedded, no download)",
+        extra="sim",
+    ),
+    "google-pick": EnvSpec(
+        target="envs.google.rig:pick",
+        summary="Google Robot lifts the named one of two objects (embedded, no download)",
+        extra="sim",
+    ),
+    "google-move-near": EnvSpec(
+        target="envs.google.rig:move_near",
+        summary="Google Robot moves one of three objects near another (embedded, no download)",
+        extra="sim",
+    ),
     **{
         f"bridge/{task.name}": EnvSpec(
             target="envs.bridge.env:BridgeEnv",

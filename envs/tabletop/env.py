@@ -83,7 +83,10 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
             raise ValueError(msg)
         # More threads make every step slower: they spin against the software renderer's own.
         torch.set_num_threads(1)
-        self.metadata = {"render_modes": ["rgb_array"], "render_fps": rig.robot.control_freq_hz}
+        self.metadata = {
+            "render_modes": ["rgb_array"],
+            "render_fps": round(rig.robot.control_freq_hz),
+        }
         self.render_mode = render_mode
         self.horizon_steps = horizon_steps
         self.robot = rig.robot

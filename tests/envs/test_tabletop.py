@@ -1,0 +1,101 @@
+"""The embedded tasks beside ``widowx-put-on`` keep the contract and are solved by their expert."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from envs.conformance import Outcome, Trial, run_check
+
+pytestmark = [
+    # SAPIEN and gymnasium warn about themselves while they are imported.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+NAMES = ("widowx-put-in", "google-pick", "google-move-near")
+KINDS = {"widowx-put-in": "put-in", "google-pick": "pick", "google-move-near": "move-near"}
+# Those that a robot or a goal of its own can break; the episode is the one of widowx-put-on.
+CHECKS = (
+    "attributes",
+    "spaces",
+    "observation",
+    "info",
+    "object_poses",
+    "contacts",
+    "translation",
+    "gripper",
+    "base_frame",
+    "repeatable",
+    "starts_unsolved",
+    "goal_distance",
+    "grasp_now",
+    "held_at_tool",
+    "contact_of_grasp",
+    "success_now",
+)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def trial(request: pytest.FixtureRequest) -> Iterator[tuple[str, Trial]]:
+    from envs import make_env
+
+    def make() -> Any:
+        return make_env(request.param, image_size=(48, 60))
+
+    with Trial(make, scenes=(0, 1)) as made:
+        yield request.param, made
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_contract(trial: tuple[str, Trial], check: str) -> None:
+    finding = run_check(check, trial[1])
+    assert finding.outcome is Outcome.PASSED, finding.detail
+
+
+def test_the_task_is_told_as_it_is(trial: tuple[str, Trial]) -> None:
+    name, made = trial
+    info: Any = made.start()[0].info
+    assert info["task"] == KINDS[name]
+    assert info["object"] in info["instruction"]
+    if name == "google-move-near":
+        assert info["target"] in info["instruction"]
+        assert len(info["object_poses"]) == 3
+    else:
+        assert info["target"] == {"widowx-put-in": "basket", "google-pick": None}[name]
+
+
+def test_the_expert_ends_where_the_goal_is(trial: tuple[str, Trial]) -> None:
+    name, made = trial
+    infos: list[Any] = [frame.info for frame in made.solved()]
+    solved = next(info for info in infos if info["success"])
+    assert solved["grasped"] == (name == "google-pick")
+    thing, start = (info["object_poses"][info["object"]][:3] for info in (solved, infos[0]))
+    if name == "google-pick":
+        assert thing[2] - start[2] > 0.03
+        return
+    goal = solved["object_poses"][solved["target"]][:3]
+    reach = {"widowx-put-in": 0.055, "google-move-near": 0.052 + 0.05}[name]
+    assert np.abs(thing[:2] - goal[:2]).max() < reach < np.linalg.norm(start[:2] - goal[:2])
+    assert solved["goal_distance"] < infos[0]["goal_distance"] / 2
+
+
+def test_a_relative_gripper_keeps_what_it_was_told(trial: tuple[str, Trial]) -> None:
+    name, made = trial
+    if not name.startswith("google"):
+        pytest.skip("the gripper of WidowX takes an opening")
+    made.reset()
+    half = [made.step(np.array([0.0] * 6 + [change])) for change in (0.5, 0.0, 0.0)]
+    assert half[-1].obs["gripper"][0] == pytest.approx(0.5, abs=0.05)
+    opened = [made.step(np.array([0.0] * 6 + [change])) for change in (-1.0, 0.0)]
+    assert opened[-1].obs["gripper"][0] == pytest.approx(1.0, abs=0.05)
+
+
+def test_the_google_robot_starts_where_simplerenvs_does(trial: tuple[str, Trial]) -> None:
+    name, made = trial
+    if name.startswith("google"):
+        start = made.start()[0].obs["tcp_position"]
+        np.testing.assert_allclose(start, [0.4394, -0.2184, 0.9619], atol=1e-3)
