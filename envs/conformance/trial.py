@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from envs.base import Info, Observation, RobotEnv
 from envs.expert import NoExpertError, ask_expert
+from envs.pose import rotation_vector
 from envs.robot import GripperCommand
 
 __all__ = [
@@ -33,6 +34,7 @@ Expert = Callable[[Any], FloatArray]
 WAY_M: Final = 0.05
 _SETTLE_STEPS: Final = 6
 _STILL_M: Final = 5e-4
+_STILL_RAD: Final = 5e-3
 
 
 class ViolationError(AssertionError):
@@ -182,9 +184,12 @@ class Trial:
     def settle(self, frame: Frame) -> Frame:
         """Stand still until the arm has caught up with its target."""
         for _ in range(_SETTLE_STEPS):
-            before = frame.obs["tcp_position"]
-            frame = self.step(self.action())
-            if np.linalg.norm(frame.obs["tcp_position"] - before) < _STILL_M:
+            before, frame = frame.obs, self.step(self.action())
+            moved = np.linalg.norm(frame.obs["tcp_position"] - before["tcp_position"])
+            turned = np.linalg.norm(
+                rotation_vector(before["tcp_quaternion"], frame.obs["tcp_quaternion"])
+            )
+            if moved < _STILL_M and turned < _STILL_RAD:
                 break
         return frame
 

@@ -30,6 +30,7 @@ _FUNNEL: Final = Funnel(
     max_step_m=0.05,
     max_turn_rad=0.25,
     near_m=0.008,
+    above_m=0.012,
     hover_m=0.10,
     carry_m=LIFT_M,
     drop_m=0.003,

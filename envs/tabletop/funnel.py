@@ -76,6 +76,7 @@ class Funnel:
         max_step_m: longest way of a step.
         max_turn_rad: largest turn of a step.
         near_m: distance to the object's axis at which the fingers close.
+        above_m: height over the grasp at which they do.
         hover_m: height over the grasp from which the tool comes down.
         carry_m: height over the resting place at which an object is carried.
         drop_m: height over the resting place at which an object is let go.
@@ -90,6 +91,7 @@ class Funnel:
     max_step_m: float
     max_turn_rad: float
     near_m: float
+    above_m: float
     hover_m: float
     carry_m: float
     drop_m: float
@@ -102,7 +104,7 @@ class Funnel:
         depth = self.surface_m + max(thing.grasp_height_m, self.clearance_m)
         distance = float(np.hypot(*(tcp[:2] - position[:2])))
         height = depth + np.clip((distance - 0.010) * 2.5, 0.0, self.hover_m)
-        if distance < self.near_m and tcp[2] < depth + 0.006:
+        if distance < self.near_m and tcp[2] < depth + self.above_m:
             return self.towards(state, np.array([*position[:2], depth]), -self.grip)
         return self.towards(
             state, np.array([*position[:2], height]), self.grip, keep_above_m=height

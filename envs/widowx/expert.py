@@ -26,6 +26,7 @@ _FUNNELS: Final = {
         max_step_m=0.03,
         max_turn_rad=0.2,
         near_m=0.007,
+        above_m=0.006,
         hover_m=0.075,
         carry_m=carry_m,
         drop_m=drop_m,

@@ -27,6 +27,7 @@ CHECKS = (
     "object_poses",
     "contacts",
     "translation",
+    "rotation",
     "gripper",
     "base_frame",
     "repeatable",
