@@ -38,7 +38,7 @@ def probe(
     from monitor.transition import read_reset
 
     one_thread()
-    check_names(policy, checkpoint=checkpoint, further=policy_arg)
+    check_names(policy, checkpoint=checkpoint, further=policy_arg, url=url)
     host = EnvHost.chosen(env_python, isolate=False, deadline_s=env_deadline_s)
     world = open_env(env, host)
     agent, _ = open_policy(

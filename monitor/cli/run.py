@@ -121,7 +121,7 @@ def run(
     if swap_instruction:
         extra["swap_instruction"] = True
     specs = read_specs(scenes, seed=seed, options=extra)
-    check_names(policy, config=monitor, checkpoint=checkpoint, further=policy_arg)
+    check_names(policy, config=monitor, checkpoint=checkpoint, further=policy_arg, url=url)
     folder = out if out is not None else _new_folder(env, policy)
     if not resume:
         check_free(folder)

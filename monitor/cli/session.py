@@ -97,6 +97,7 @@ def check_names(
     config: str = "default",
     checkpoint: str | None = None,
     further: list[str] | None = None,
+    url: str | None = None,
 ) -> None:
     """Refuse what does not exist before a simulator starts for nothing.
 
@@ -104,10 +105,11 @@ def check_names(
         policy: name.
         config: of the monitor, name or file.
         checkpoint: folder, where one is given.
-        further: arguments of the policy as ``NAME=VALUE``, which may hold the checkpoint too.
+        further: arguments of the policy as ``NAME=VALUE``, which may hold the two others too.
+        url: of a policy server, where one is given.
 
     Raises:
-        ConfigError: if a name or folder does not exist, or the policy is nothing without one.
+        ConfigError: if a name or folder does not exist, or the policy is nothing without it.
     """
     from monitor.errors import unknown_name
     from policies import list_policies
@@ -115,7 +117,11 @@ def check_names(
     known = list_policies()
     if policy not in known:
         raise ConfigError(unknown_name("policy", policy, known))
-    folder = checkpoint or pairs(further, "--policy-arg").get("checkpoint")
+    arguments = pairs(further, "--policy-arg")
+    if policy == "remote" and not (url or arguments.get("url")):
+        msg = "policy 'remote' needs --url ws://HOST:PORT, which `vlawatch serve-policy` prints"
+        raise ConfigError(msg)
+    folder = checkpoint or arguments.get("checkpoint")
     published = known[policy].checkpoints
     if folder is None and published:
         msg = (

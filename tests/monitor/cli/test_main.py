@@ -210,6 +210,7 @@ class TestWithTheSimulator:
         (("--policy", "openvla", "--checkpoint", "/nowhere"), "/nowhere is not a folder"),
         (("--policy", "pi0", "--policy-arg", "checkpoint=/nowhere"), "/nowhere is not a folder"),
         (("--policy", "hold", "--monitor", "nowhere"), "nowhere"),
+        (("--policy", "remote"), "needs --url ws://HOST:PORT"),
     ],
 )
 def test_a_mistyped_name_is_said_before_the_simulator_starts(
