@@ -47,13 +47,13 @@ def misuse(given: object) -> str:
     )
 
 
-def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> str:
+def unknown_name(kind: str, given: object, allowed: Iterable[str]) -> str:
     """Text for a name that is not known: what was given, the nearest match, what is allowed.
 
     >>> unknown_name("metric", "TB-F", ["TB-E", "TI"])
     "unknown metric 'TB-F'; did you mean 'TB-E'? Allowed: TB-E, TI"
     """
     names = sorted(allowed)
-    near = get_close_matches(given, names, n=1)
+    near = get_close_matches(str(given), names, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"unknown {kind} {given!r}; {hint}Allowed: {', '.join(names)}"

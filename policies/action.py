@@ -303,4 +303,6 @@ def adapter_for(
         if robot not in ROBOTS:
             raise ConfigError(unknown_name("robot", robot, ROBOTS))
         robot = PUBLISHED.get((policy, robot), ActionConvention(robot=ROBOTS[robot]))
+    if not isinstance(robot, ActionConvention | RobotSpec):
+        raise ConfigError(unknown_name("robot", robot, ROBOTS))
     return ActionAdapter(robot)

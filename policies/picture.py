@@ -21,8 +21,9 @@ def rgb_picture(image: NDArray[np.uint8]) -> Image.Image:
         ValueError: if it is anything else.
     """
     array = np.asarray(image)
-    if array.ndim != 3 or array.shape[2] != 3 or array.dtype != np.uint8:
-        msg = f"image must be (H, W, 3) uint8 RGB, got shape {array.shape} {array.dtype}"
+    if array.ndim != 3 or array.shape[2] != 3 or array.dtype != np.uint8 or not array.size:
+        empty = "" if array.size else ", which has no pixels"
+        msg = f"image must be (H, W, 3) uint8 RGB, got shape {array.shape} {array.dtype}{empty}"
         raise ValueError(msg)
     return Image.fromarray(array)
 

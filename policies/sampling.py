@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,15 +12,22 @@ from monitor.errors import ConfigError
 __all__ = ["check_sampling", "gumbel_noise", "normal_noise"]
 
 
-def check_sampling(samples: int, temperature: float) -> None:
+def check_sampling(samples: int, temperature: float = 0.0, seed: int = 0) -> None:
     """Refuse options that say nothing.
 
     Raises:
-        ConfigError: if one of them is negative.
+        ConfigError: if one of them is negative or no number.
     """
-    if samples < 0 or temperature < 0.0:
-        msg = f"samples and temperature must not be negative, got {samples} and {temperature}"
-        raise ConfigError(msg)
+    for name, value, kind in (
+        ("samples", samples, Integral),
+        ("temperature", temperature, Real),
+        ("seed", seed, Integral),
+    ):
+        # Written so that NaN, which is no less than 0 either, is refused.
+        if not isinstance(value, kind) or not value >= 0:
+            what = "a whole number" if kind is Integral else "a number"
+            msg = f"{name} must be {what} from 0 up, got {value!r}"
+            raise ConfigError(msg)
 
 
 def gumbel_noise(seed: int, step: int, shape: tuple[int, ...]) -> NDArray[np.float32]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monitor.errors import MonitorError
+from monitor.errors import ConfigError, MonitorError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -22,6 +22,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
     Raises:
         MissingTokenizerError: if the folder has none.
+        ConfigError: if the file is none.
     """
     path = folder / "tokenizer.json"
     if not path.is_file():
@@ -32,4 +33,8 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         raise MissingTokenizerError(msg)
     from tokenizers import Tokenizer
 
-    return Tokenizer.from_file(str(path))
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises no class of its own
+        msg = f"{path} is no tokenizer ({error}); copy it again from the checkpoint"
+        raise ConfigError(msg) from error

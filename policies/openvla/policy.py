@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from policies.action import ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
+from policies.given import require_finite, require_ids, require_shape
 from policies.openvla.checkpoint import load_model
 from policies.openvla.config import OpenVLAConfig
 from policies.openvla.processor import ImageProcessor
@@ -72,7 +73,7 @@ class OpenVLAPolicy:
         prompt: str = "openvla",
         name: str = "openvla",
     ) -> None:
-        check_sampling(samples, temperature)
+        check_sampling(samples, temperature, seed)
         self.name = name
         self.checkpoint = Path(checkpoint)
         self._adapter = adapter_for("openvla", robot)
@@ -122,10 +123,17 @@ class OpenVLAPolicy:
         Args:
             input_ids: shape ``(1, n)``, beginning with BOS.
             pixel_values: shape ``(1, C, S, S)``.
+
+        Raises:
+            ValueError: if one has another shape, ids are none of the vocabulary, or pixels are not
+                finite.
         """
         weight = self.model.projector.fc1.weight
-        ids = torch.as_tensor(np.asarray(input_ids), dtype=torch.long, device=weight.device)
-        pixels = torch.as_tensor(np.asarray(pixel_values)).to(weight.device, weight.dtype)
+        side, towers = self.config.image_size, max(1, len(self.config.towers))
+        given = require_finite("pixel_values", pixel_values)
+        require_shape("pixel_values", given, (1, 3 * towers, side, side))
+        ids = torch.from_numpy(require_ids(input_ids, self.config.llm.vocab_size)).to(weight.device)
+        pixels = torch.from_numpy(given).to(weight.device, weight.dtype)
         space = self.config.space_token_id
         if space is not None and int(ids[0, -1]) != space:
             # In training the tokenizer left a lone space piece between "Out:" and the actions.

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import ConfigError, unknown_name
 from policies.base import FloatArray, Observation
+from policies.given import require_shape
 from policies.pi0.config import Layout, PI0Settings
 from policies.pi0.image import ImageFit, prepare_image
 from policies.pi0.prompt import build_prompt, prompt_ids
@@ -19,7 +20,7 @@ from policies.pi0.state import BY_ROBOT, STATES, StateReader
 from policies.pi0.statistics import Affine
 from policies.tokenizer import load_tokenizer
 
-__all__ = ["InputReader", "padded", "require_shape", "state_reader"]
+__all__ = ["InputReader", "padded", "state_reader"]
 
 log = logging.getLogger(__name__)
 
@@ -125,19 +126,3 @@ def padded(state: ArrayLike | None, width: int) -> FloatArray:
             require_shape("state", given, (1, width))
         out[:, : given.shape[1]] = given
     return out
-
-
-def require_shape(name: str, values: ArrayLike, wanted: tuple[int | None, ...]) -> None:
-    """Refuse an array of another shape; None stands for any number.
-
-    Raises:
-        ValueError: with both shapes.
-    """
-    shape = np.shape(values)
-    same = len(shape) == len(wanted) and all(
-        want in (None, have) for have, want in zip(shape, wanted, strict=True)
-    )
-    if not same:
-        text = ", ".join("any" if want is None else str(want) for want in wanted)
-        msg = f"{name} has shape {tuple(shape)}, expected ({text})"
-        raise ValueError(msg)

@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from monitor.errors import ConfigError
 from policies.action import ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
+from policies.given import require_finite, require_ids, require_shape
 from policies.pi0.checkpoint import load_model
 from policies.pi0.config import read_settings
 from policies.pi0.flow import Flow, Prefix, encode_prefix, integrate
 from policies.pi0.image import STYLES, ImageFit
-from policies.pi0.inputs import InputReader, padded, require_shape, state_reader
+from policies.pi0.inputs import InputReader, padded, state_reader
 from policies.pi0.signals import (
     check_head,
     expert_logits,
@@ -27,7 +28,7 @@ from policies.pi0.signals import (
 )
 from policies.pi0.statistics import NO_STATISTICS, read_scaling
 from policies.precision import torch_dtype
-from policies.sampling import normal_noise
+from policies.sampling import check_sampling, normal_noise
 
 __all__ = ["PI0Policy"]
 
@@ -93,8 +94,9 @@ class PI0Policy:
         name: str = "pi0",
     ) -> None:
         backbone = torch_dtype(dtype, device, allowed=_DTYPES)
-        if samples < 0 or (steps is not None and steps < 1):
-            msg = f"samples must be >= 0 and steps >= 1, got {samples} and {steps}"
+        check_sampling(samples, seed=seed)
+        if steps is not None and steps < 1:
+            msg = f"steps must be at least 1, got {steps}"
             raise ConfigError(msg)
         self.name = name
         self.checkpoint = Path(checkpoint)
@@ -236,13 +238,15 @@ class PI0Policy:
         return float(change / size) if float(size) > 0.0 else 0.0
 
     def _encode(self, input_ids: ArrayLike, pixel_values: ArrayLike) -> Prefix:
-        pixels = self._tensor(pixel_values, self._dtype)
+        pixels = require_finite("pixel_values", pixel_values)
         if pixels.ndim == 4:
             pixels = pixels[:, None]
         side = self.settings.image_size
-        require_shape("input_ids", input_ids, (1, None))
         require_shape("pixel_values", pixels, (1, None, 3, side, side))
-        return encode_prefix(self.model, self._tensor(input_ids, torch.long), pixels)
+        ids = require_ids(input_ids, int(self.settings.model.vlm_config.text_config.vocab_size))
+        return encode_prefix(
+            self.model, self._tensor(ids, torch.long), self._tensor(pixels, self._dtype)
+        )
 
     def _output(self, flow: Flow) -> PolicyOutput:
         plans = flow.actions[..., : self.action_dim].double().cpu().numpy()
@@ -280,9 +284,9 @@ class PI0Policy:
         widest = int(self.settings.model.max_action_dim)
         robots = _ROBOT_DIM if self._adapter is not None else None
         dim = given or robots or self.settings.action_dim or self.scaling.action.size
-        if dim > min(widest, self.scaling.action.size):
+        if (given is not None and given < 1) or dim > min(widest, self.scaling.action.size):
             msg = (
-                f"an action of {dim} numbers does not fit: the model gives {widest}, the "
+                f"an action of {dim if given is None else given} numbers does not fit: the model gives {widest}, the "
                 f"statistics know {self.scaling.action.size}; give action_dim"
             )
             raise ConfigError(msg)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import ConfigError, unknown_name
 
-__all__ = ["camera_matrix", "scale_matrix"]
+__all__ = ["camera_matrix", "scale_matrix", "usable_matrix"]
 
 DEFAULT: Final = "default"
 """Entry for data sets that have none of their own."""
@@ -30,12 +30,31 @@ def scale_matrix(
     >>> scale_matrix([[640, 0, 320], [0, 640, 240], [0, 0, 1]], width=640, height=480, side=224)[0]
     array([224.,   0., 112.], dtype=float32)
     """
-    scaled = np.array(matrix, dtype=np.float32)
-    if scaled.shape != (3, 3):
-        msg = f"a camera matrix is (3, 3), got shape {scaled.shape}"
-        raise ConfigError(msg)
+    scaled = usable_matrix(matrix)
     scaled[:2] *= np.array([[side / width], [side / height]], dtype=np.float32)
     return scaled
+
+
+def usable_matrix(matrix: ArrayLike) -> NDArray[np.float32]:
+    """A copy of a matrix that a camera can have: ``(3, 3)``, finite, with lengths above 0.
+
+    Raises:
+        ConfigError: if it is anything else; positions in space would be none.
+
+    >>> usable_matrix([[640, 0, 320], [0, 640, 240], [0, 0, 1]]).shape
+    (3, 3)
+    """
+    copied = np.array(matrix, dtype=np.float32)
+    if copied.shape != (3, 3):
+        msg = f"a camera matrix is (3, 3), got shape {copied.shape}"
+        raise ConfigError(msg)
+    if not np.isfinite(copied).all() or (np.diagonal(copied) <= 0.0).any():
+        msg = (
+            "a camera matrix is finite, with focal lengths in pixels above 0 and a 1 on its "
+            f"diagonal, got {copied.tolist()}"
+        )
+        raise ConfigError(msg)
+    return copied
 
 
 def camera_matrix(

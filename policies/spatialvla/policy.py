@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from monitor.errors import ConfigError
 from policies.action import ActionAdapter, ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
+from policies.given import require_finite, require_ids, require_shape
 from policies.picture import squashed
 from policies.precision import torch_dtype
 from policies.sampling import check_sampling, gumbel_noise
-from policies.spatialvla.camera import camera_matrix, scale_matrix
+from policies.spatialvla.camera import camera_matrix, scale_matrix, usable_matrix
 from policies.spatialvla.checkpoint import load_model
 from policies.spatialvla.config import SpatialVLAConfig
 from policies.spatialvla.grid import TOKENS_PER_STEP
@@ -83,7 +84,7 @@ class SpatialVLAPolicy:
         seed: int = 0,
         name: str = "spatialvla",
     ) -> None:
-        check_sampling(samples, temperature)
+        check_sampling(samples, temperature, seed)
         self.name = name
         self.checkpoint = Path(checkpoint)
         self.config = SpatialVLAConfig.from_folder(self.checkpoint)
@@ -154,6 +155,10 @@ class SpatialVLAPolicy:
             input_ids: shape ``(1, n)``: an image token a patch, BOS, the text.
             pixel_values: in [0, 1], shape ``(1, 3, S, S)``.
             intrinsic: camera matrix for these pixels, ``(3, 3)``; None takes the policy's own.
+
+        Raises:
+            ValueError: if one has another shape, ids are none of the vocabulary, pixels are not
+                finite, or the matrix is none of a camera.
         """
         prefix = self._read(input_ids, pixel_values, intrinsic)
         count = TOKENS_PER_STEP * self.chunk_steps
@@ -225,9 +230,13 @@ class SpatialVLAPolicy:
         self, input_ids: ArrayLike, pixel_values: ArrayLike, intrinsic: ArrayLike | None
     ) -> Prefix:
         weight = self.model.multi_modal_projector.linear.weight
-        ids = torch.as_tensor(np.asarray(input_ids), dtype=torch.long, device=weight.device)
-        pixels = torch.as_tensor(np.asarray(pixel_values)).to(weight.device, weight.dtype)
-        matrix = np.asarray(self.intrinsic if intrinsic is None else intrinsic, dtype=np.float32)
+        side = self.config.image_size
+        given = require_finite("pixel_values", pixel_values)
+        require_shape("pixel_values", given, (1, 3, side, side))
+        vocabulary = int(self.config.text.vocab_size)
+        ids = torch.from_numpy(require_ids(input_ids, vocabulary)).to(weight.device)
+        pixels = torch.from_numpy(given).to(weight.device, weight.dtype)
+        matrix = self.intrinsic if intrinsic is None else usable_matrix(intrinsic)
         return self.model.read(ids, pixels, torch.from_numpy(matrix).to(weight.device))
 
     def _draw(self, prefix: Prefix) -> FloatArray:

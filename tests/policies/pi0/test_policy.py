@@ -169,11 +169,12 @@ def test_without_a_tokenizer_only_ids_work(write_checkpoint: Write, picture: Any
     ("given", "message"),
     [
         ({"dtype": "float8"}, "float32"),
-        ({"samples": -1}, "samples must be >= 0"),
-        ({"steps": 0}, "steps >= 1"),
+        ({"samples": -1}, "samples must be a whole number from 0 up"),
+        ({"steps": 0}, "steps must be at least 1"),
         ({"robot": "widow"}, "widowx"),
         ({"state": "brigde"}, "bridge"),
         ({"action_dim": 9}, "an action of 9 numbers does not fit"),
+        ({"action_dim": 0}, "an action of 0 numbers does not fit"),
         ({"execute": 5}, "execute is 5; the plans of this checkpoint have 1 to 4 actions"),
     ],
 )
@@ -224,10 +225,10 @@ def test_overlap_of_plans_made_at_every_step(policy: PI0Policy, picture: Any) ->
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_not_finite_comes_out_for_the_monitor_to_see(
-    write_checkpoint: Write, picture: Any, value: float
+    checkpoint: Path, picture: Any, value: float
 ) -> None:
-    folder = write_checkpoint(lambda tensors: tensors["model.action_out_proj.bias"].fill_(value))
-    policy = PI0Policy(folder, robot="widowx")
+    policy = PI0Policy(checkpoint, robot="widowx")
+    policy.model.action_out_proj.bias.fill_(value)
     policy.reset(WORDS)
     out = policy.act(seen(picture))
     assert not np.isfinite(out.action).all()

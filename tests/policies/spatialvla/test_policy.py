@@ -299,8 +299,10 @@ def test_wrong_arguments_are_said_before_anything_is_read(tiny: Path, tmp_path: 
         ({"unnorm_key": "toy_kitche"}, "did you mean 'toy_kitchen'"),
         ({"unnorm_key": None}, r"unnorm_key=, one of \['toy_kitchen', 'toy_lab'\]"),
         ({"execute_steps": 4}, "from 1 to 3, got 4"),
-        ({"samples": -1}, "must not be negative"),
+        ({"samples": -1}, "must be a whole number from 0 up"),
         ({"intrinsic": np.eye(4)}, r"is \(3, 3\), got shape \(4, 4\)"),
+        ({"intrinsic": np.diag([0.0, 50.0, 1.0])}, "focal lengths in pixels above 0"),
+        ({"intrinsic": np.full((3, 3), np.nan)}, "a camera matrix is finite"),
     ]
     for arguments, words in wrong:
         with pytest.raises(ConfigError, match=words):
