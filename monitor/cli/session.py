@@ -18,6 +18,7 @@ from monitor.pipeline import Monitor
 __all__ = [
     "EnvHost",
     "check_disturbance",
+    "check_env_name",
     "check_names",
     "find_calibration",
     "make_monitor",
@@ -77,16 +78,12 @@ def open_env(name: str, host: EnvHost | None = None, **kwargs: Any) -> Any:
     Raises:
         ConfigError: if there is none of this name here; another Python may know others.
     """
-    from envs import list_envs, make_env
+    from envs import make_env
 
     if host is not None and host.python is not None:
         log.info("starting environment %s in %s", name, host.python)
         return host.open(name, kwargs)
-    if name not in list_envs() and ":" not in name:
-        from monitor.errors import unknown_name
-
-        msg = unknown_name("environment", name, list_envs())
-        raise ConfigError(msg)
+    check_env_name(name)
     log.info("starting environment %s", name)
     return make_env(name, **kwargs) if host is None else host.open(name, kwargs)
 
@@ -133,6 +130,19 @@ def check_names(
         msg = f"--checkpoint {folder} is not a folder; give the folder that holds config.json"
         raise ConfigError(msg)
     load_config(config)
+
+
+def check_env_name(name: str) -> None:
+    """Refuse an environment that this Python does not know.
+
+    Raises:
+        ConfigError: if there is none of this name, and it is no ``package.module:Class``.
+    """
+    from envs import list_envs
+    from monitor.errors import unknown_name
+
+    if name not in list_envs() and ":" not in name:
+        raise ConfigError(unknown_name("environment", name, list_envs()))
 
 
 def check_disturbance(env: Any, name: str) -> None:

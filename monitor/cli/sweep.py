@@ -15,7 +15,7 @@ from monitor.cli import options
 from monitor.cli.output import Exit, emit, emit_json, emit_table
 
 if TYPE_CHECKING:
-    from monitor.study.sweep import SweepStatus
+    from monitor.study.sweep import SweepPlan, SweepStatus
 
 __all__ = ["sweep"]
 
@@ -52,6 +52,7 @@ def sweep(
     if status:
         _show(read_status(plan, out), as_json=as_json)
         return
+    _check_names(plan)
     with _progress() as watch:
         result = run_fleet(
             plan, out, jobs=jobs, resume=resume, retry_errors=retry_errors, watch=watch
@@ -59,6 +60,24 @@ def sweep(
     _show(result.status, as_json=as_json)
     if not result.complete:
         raise typer.Exit(Exit.EARLY)
+
+
+def _check_names(plan: SweepPlan) -> None:
+    """Refuse what does not exist before the first process starts."""
+    from monitor.cli.session import check_env_name, check_names
+
+    for one in plan.policies:
+        further = [f"{name}={value}" for name, value in one.args.items()]
+        check_names(
+            one.name,
+            config=plan.monitor,
+            checkpoint=one.checkpoint,
+            further=further,
+            url=one.url,
+        )
+    for env in plan.envs:
+        if env.python is None:
+            check_env_name(env.name)
 
 
 def _show(status: SweepStatus, *, as_json: bool) -> None:

@@ -213,6 +213,8 @@ def _line(problem: Any) -> str:
     """One problem in words, with the nearest key for one that is unknown."""
     place = problem["loc"]
     text = problem["msg"]
+    if problem["type"] == "tuple_type":
+        text = f"expected a list in brackets, such as [{problem['input']}]"
     if problem["type"] == "extra_forbidden":
         sections: dict[Any, type[BaseModel]] = {"policies": PolicyEntry, "envs": EnvEntry}
         section = sections.get(place[0], SweepPlan) if len(place) > 1 else SweepPlan

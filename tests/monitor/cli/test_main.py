@@ -228,3 +228,23 @@ def test_a_mistyped_name_is_said_before_the_simulator_starts(
     captured = capsys.readouterr()
     assert said in captured.err
     assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    ("policy", "env", "said"),
+    [
+        ("holdd", "widowx-put-on", "did you mean 'hold'?"),
+        ("hold", "widowx-put-onn", "did you mean 'widowx-put-on'?"),
+        ("{name: openvla, args: {checkpoint: /nowhere}}", "widowx-put-on", "is not a folder"),
+    ],
+)
+def test_a_sweep_with_a_mistyped_name_starts_nothing(
+    policy: str, env: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    plan = tmp_path / "sweep.yaml"
+    plan.write_text(f"policies: [{policy}]\nenvs: [{env}]\nscenes: 0:2\n", encoding="utf-8")
+    assert main(["sweep", str(plan), "--out", str(tmp_path / "out")]) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.out == ""
+    assert not (tmp_path / "out").exists()

@@ -91,6 +91,7 @@ def test_scenes_may_be_written_as_yaml_numbers(tmp_path: Path, scenes: str) -> N
         ("policies: [hold]\nenvs: [a/b, a-b]", "appear twice"),
         ("policies: [hold]\nenvs: [e]\nseeds: [1, 1]", "name one twice"),
         ("policies: []\nenvs: [e]", "policies"),
+        ("policies: hold\nenvs: [e]", r"expected a list in brackets, such as \[hold\]"),
         ("policies: [hold]\nenvs: [e]\nscenes: 9:1", "scenes"),
         ("policies: [hold]\nenvs: [{name: e, scenes: x}]", "scenes"),
         ("policies: [hold]\nenvs: [e]\npart_episodes: 0", "part_episodes"),
