@@ -11,7 +11,7 @@ from monitor.records import Fault
 
 @final
 class OffVocabulary:
-    """OFF_VOCAB_TOKEN: the likeliest token is no action bin, or the bins hold little mass."""
+    """OFF_VOCAB_TOKEN: a likeliest or chosen token is no action bin, or the bins hold little mass."""
 
     def __init__(self, setting: Setting) -> None:
         self._mass = setting.config.bin_mass

@@ -100,7 +100,7 @@ def _others() -> list[MetricInfo]:
         ),
         MetricInfo(
             id="tokens_outside",
-            meaning="tokens whose likeliest class is no action bin",
+            meaning="tokens whose likeliest or chosen class is no action bin",
             high=None,
             needs=("token_logits", "action_token_range"),
             source=OWN,

@@ -255,7 +255,13 @@ def _read_logits(
             pairs = zip(log_z[count:], log_z, strict=False)
             tokens["action_mass"] = tuple([min(exp(part - all_), 1.0) for part, all_ in pairs])
             signals["action_mass"] = min(tokens["action_mass"])
-        outside = sum([not span[0] <= top < span[1] for top in table[TOP, :count].tolist()])
+        tops = table[TOP, :count].tolist()
+        outside = sum(
+            [
+                not (span[0] <= top < span[1] and span[0] <= chosen < span[1])
+                for top, chosen in zip(tops, tops if ids is None else ids.tolist(), strict=True)
+            ]
+        )
         if outside:
             signals["tokens_outside"] = float(outside)
     if sums.chosen is not None:

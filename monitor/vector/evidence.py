@@ -139,7 +139,11 @@ def read_logits(
         _pool(few, BINS, values)
         share = np.minimum(np.exp(log_zs[1] - log_z), 1.0)
         mass = np.where(hollow, 0.0, share.min(axis=1))
-        off = ((top < span[0]) | (top >= span[1])).sum(axis=1)
+        beside = (top < span[0]) | (top >= span[1])
+        if index is not None:
+            picked = index.reshape(n, tokens)
+            beside |= valid[:, None] & ((picked < span[0]) | (picked >= span[1]))
+        off = beside.sum(axis=1)
         outside = np.where(off > 0, off, np.nan)
     else:
         if fits:

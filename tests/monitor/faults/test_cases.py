@@ -179,6 +179,23 @@ def test_7_tokens_off_the_action_bins(make_monitor: Make) -> None:
         assert "OFF_VOCAB_TOKEN" in codes(decision)
 
 
+def test_7_a_sampled_token_off_the_bins_though_the_likeliest_is_on_them(
+    make_monitor: Make,
+) -> None:
+    logits = np.full((7, 320), -8.0)
+    logits[:, 64:] = np.random.default_rng(3).normal(size=(7, 256))
+    ids = np.full(7, 100)
+    for bad in (None, 3, 319):
+        chosen = ids.copy()
+        chosen[4] = 100 if bad is None else bad
+        step = Step(
+            action=np.zeros(7), token_logits=logits, token_ids=chosen, action_token_range=(64, 319)
+        )
+        decision = make_monitor().update(step)
+        assert ("OFF_VOCAB_TOKEN" in codes(decision)) == (bad is not None)
+        assert decision.metrics["tokens_outside"] == (None if bad is None else 1.0)
+
+
 def test_8_a_gripper_that_does_not_answer(make_monitor: Make) -> None:
     def stream(opening: Callable[[int], float], command: Callable[[int], float]) -> list[Step]:
         return [

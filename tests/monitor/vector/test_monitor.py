@@ -43,6 +43,8 @@ def wild(rng: np.random.Generator, n: int, quiet: bool) -> dict[str, Any]:
         given["token_logits"][rng.integers(n), 3, 2] = rng.choice([np.nan, np.inf, -np.inf])
     if rng.uniform() < 0.2:
         given["token_ids"][rng.integers(n), 1] = 99
+    if rng.uniform() < 0.2:
+        given["token_ids"][rng.integers(n), 0] = 3
     for name in ("token_logits", "samples", "chunk", "image", "goal_distance", "gripper"):
         if rng.uniform() < 0.05:
             given[name] = None
