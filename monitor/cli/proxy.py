@@ -141,9 +141,16 @@ def _told(low: str | None, high: str | None, control_dt_s: float | None) -> EnvT
     if low is None or high is None:
         msg = "--action-low and --action-high go together"
         raise ConfigError(msg)
+    least, largest = _numbers(low, "--action-low"), _numbers(high, "--action-high")
+    if len(least) != len(largest) or not all(a < b for a, b in zip(least, largest, strict=True)):
+        msg = (
+            "--action-low and --action-high need as many numbers each, every low below its high; "
+            f"got {low!r} and {high!r}"
+        )
+        raise ConfigError(msg)
     return EnvTold(
-        action_low=_numbers(low, "--action-low"),
-        action_high=_numbers(high, "--action-high"),
+        action_low=least,
+        action_high=largest,
         control_dt_s=control_dt_s,
     )
 

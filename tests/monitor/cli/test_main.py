@@ -248,3 +248,21 @@ def test_a_sweep_with_a_mistyped_name_starts_nothing(
     assert said in captured.err
     assert captured.out == ""
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("envs", "--check", "widowx-put-onn"), "did you mean 'widowx-put-on'?"),
+        (("proxy", "--upstream", "ws://x", "--action-low=-1,-1", "--action-high=1"), "as many"),
+        (("proxy", "--upstream", "ws://x", "--action-low=1,1", "--action-high=1,2"), "below its"),
+    ],
+)
+def test_what_cannot_be_checked_or_watched_is_wrong_usage(
+    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = ("--out", str(tmp_path / "run")) if arguments[0] == "proxy" else ()
+    assert main([*arguments, *out]) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.out == ""
