@@ -200,7 +200,8 @@ def _is_done(part: Part, out: Path, *, retry_errors: bool) -> bool:
 
 
 def _log_file(out: Path, part: Part) -> Path:
-    return out / part.folder.with_suffix(".log")
+    """Beside the run folder, under a name that ``part-*`` does not match: that is for the runs."""
+    return out / part.folder.with_name(f"log-{part.number:03d}.txt")
 
 
 def _begin(plan: SweepPlan, out: Path, *, resume: bool) -> None:

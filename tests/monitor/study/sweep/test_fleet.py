@@ -51,6 +51,8 @@ def test_every_episode_runs_once_and_the_parts_merge_to_one_run(tmp_path: Path) 
     assert cell.pass_rate.value == pytest.approx(0.4)
     assert cell.alerted == 1
     assert len(cell.folders) == 3
+    # As the README has a shell do it: what the pattern matches are run folders and nothing else.
+    assert sorted(cell.folders[0].parent.glob("part-*")) == sorted(cell.folders)
     merged = merge_runs(cell.folders, tmp_path / "merged")
     found = Run.load(merged)
     assert [episode.scene for episode in found.episodes] == [0, 1, 2, 3, 4]
