@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from monitor.errors import ConfigError
 from monitor.lifeline import PARENT
-from monitor.study.sweep.plan import Part, SweepPlan
+from monitor.rollout import read_specs
+from monitor.study.sweep.plan import Cell, Part, SweepPlan
 from monitor.study.sweep.status import SweepStatus, finished_episodes, read_status
 from monitor.trace import TraceError, dumps
 
@@ -217,8 +218,26 @@ def _begin(plan: SweepPlan, out: Path, *, resume: bool) -> None:
         if set(changed) & {"part_episodes", "monitor", "calibration", "watch_only"}:
             msg = f"{out} holds a sweep with another {changed[0]}; choose another --out"
             raise TraceError(msg)
+        _check_scenes(SweepPlan.model_validate(before), plan, out)
     out.mkdir(parents=True, exist_ok=True)
     path.write_text(dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _check_scenes(before: SweepPlan, plan: SweepPlan, out: Path) -> None:
+    """Refuse other scenes for what has been run: its parts would hold episodes of both plans."""
+    had = {cell.folder: _scenes(cell) for cell in before.cells()}
+    for cell in plan.cells():
+        done = had.get(cell.folder, [])
+        if _scenes(cell)[: len(done)] != done:
+            msg = (
+                f"{out / cell.folder} was begun with other scenes; a resumed sweep may only add "
+                "scenes at the end: choose another --out, or another label"
+            )
+            raise TraceError(msg)
+
+
+def _scenes(cell: Cell) -> list[int]:
+    return [spec.scene for spec in read_specs(cell.scenes)]
 
 
 def _write(out: Path, status: SweepStatus) -> None:

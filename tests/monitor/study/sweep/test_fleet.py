@@ -180,3 +180,13 @@ def _wait_for(condition: object, limit_s: float = 30.0) -> None:
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize("scenes", ["2:5", "0:3", "1,0,2,3,4"])
+def test_a_resumed_sweep_may_only_add_scenes_at_the_end(tmp_path: Path, scenes: str) -> None:
+    run(plan("steady"), tmp_path)
+    noted = (tmp_path / "plan.json").read_bytes()
+    with pytest.raises(TraceError, match="may only add scenes at the end"):
+        run(plan("steady", scenes=scenes), tmp_path, resume=True)
+    assert (tmp_path / "plan.json").read_bytes() == noted
+    assert run(plan("steady", scenes="0:6"), tmp_path, resume=True).status.finished == 6
