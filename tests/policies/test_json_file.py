@@ -31,7 +31,7 @@ def test_what_is_no_json_object_is_named(tmp_path: Path, content: bytes | None, 
 def test_what_a_library_raises_at_a_value_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     with pytest.raises(ConfigError, match=r"config\.json lacks 'depth'"), understood(path):
-        {}["depth"]
+        dict[str, int]()["depth"]
     with (
         pytest.raises(ConfigError, match=r"cannot be used \(ValueError\): invalid"),
         understood(path),
