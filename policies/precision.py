@@ -32,7 +32,7 @@ def torch_dtype(
         ConfigError: if there is none of this name, or no such device in torch.
         MissingExtraError: if this machine or this torch has no such device.
 
-    >>> torch_dtype(None, "cpu"), torch_dtype(None, "cuda:0")
+    >>> torch_dtype(None, "cpu"), torch_dtype(None, "meta")
     (torch.float32, torch.bfloat16)
     """
     kind = _usable_device(device).type

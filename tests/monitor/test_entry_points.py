@@ -120,7 +120,7 @@ class Still(gymnasium.Env):
         image = np.random.default_rng(self.steps).integers(0, 256, (8, 8, 3)).astype(np.uint8)
         return {"image": image, "tcp_position": tool}, {"instruction": "wait", "success": True}
 
-session.open_env = lambda name: Still()
+session.open_env = lambda *_: Still()
 sys.exit(main(sys.argv[1:]))
 """
 

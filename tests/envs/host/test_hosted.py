@@ -199,6 +199,7 @@ def test_an_environment_that_is_forgotten_ends_too(processes: Any) -> None:
     assert processes.gone(pid)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_in_a_call_ends_the_process(host: Host, processes: Any) -> None:
     env = host("SleepingEnv")
     pid = env.pid

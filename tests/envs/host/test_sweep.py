@@ -118,6 +118,7 @@ def test_a_simulator_that_cannot_start_again_costs_what_it_costs(
     env.close()
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_ctrl_c_and_a_kill_end_both_processes(
     number: signal.Signals, tmp_path: Path, processes: Any

@@ -193,6 +193,7 @@ def test_the_command_refuses_with_code_3(
     from monitor.cli.main import main
 
     made = {"blind": Looker(blind=True), "looker": Looker()}
+    monkeypatch.setattr(session, "check_names", lambda *_, **__: None)
     monkeypatch.setattr(session, "open_env", lambda *_: fake_env(horizon_steps=3))
     monkeypatch.setattr(session, "open_policy", lambda name, *_, **given: (made[name], {}))
 
