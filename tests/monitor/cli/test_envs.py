@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.cli.envs import _ranges
@@ -51,6 +51,7 @@ def test_a_scene_beyond_the_file_is_wrong_usage(
     assert "holds 0 to 2" in caplog.text
 
 
+@settings(deadline=None)
 @given(scenes=st.sets(st.integers(0, 40), min_size=1))
 def test_ranges_read_back(scenes: set[int]) -> None:
     assert parse_scenes(_ranges(sorted(scenes))) == sorted(scenes)

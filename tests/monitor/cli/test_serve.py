@@ -104,6 +104,7 @@ def untimed(folder: Path) -> tuple[list[Any], list[Any]]:
     return episodes, steps
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_policy_elsewhere_leaves_the_same_trace(
     env: Any, processes: Processes, tmp_path: Path
 ) -> None:
