@@ -26,6 +26,10 @@ class StartRefusedError(MonitorError, RuntimeError):
     """A policy may not move this robot: what does not fit, and what to do."""
 
 
+class EnvStartError(MonitorError, RuntimeError):
+    """A simulator did not start on this machine; the text has its own words."""
+
+
 class MissingExtraError(MonitorError, ImportError):
     """An optional dependency is not installed; the text names the pip command."""
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from envs.conformance import Outcome, Tolerance, check_env
+from envs.conformance import Outcome, check_env
 from envs.expert import ask_expert
 from envs.simpler.env import SimplerTaskEnv
 from envs.simpler.tasks import TASKS
@@ -27,8 +27,6 @@ from envs.simpler.tasks import TASKS
 TILE = (160, 128)
 COLUMNS = 5
 LABEL_PX = 12
-GOOGLE = Tolerance(reach_m=0.04, turn_rad=0.15)
-"""Google Robot's deltas start at the measured pose: an arm that lags loses some of each."""
 
 
 def survey(name: str, steps: int, missing: str) -> tuple[str, Any]:
@@ -57,7 +55,6 @@ def battery(name: str) -> bool:
     findings = check_env(
         lambda: SimplerTaskEnv(name, image_size=(120, 160), missing="list"),
         expert=ask_expert if widowx else None,
-        tolerance=Tolerance() if widowx else GOOGLE,
     )
     count = {kind: sum(one.outcome is kind for one in findings) for kind in Outcome}
     text = ", ".join(f"{number} {kind.value}" for kind, number in count.items())

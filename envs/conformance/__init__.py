@@ -22,7 +22,8 @@ In a test of one's own adapter::
 """
 
 from envs.conformance.battery import CHECKS, Check, Finding, Outcome, check_env, run_check
-from envs.conformance.trial import Tolerance, Trial
+from envs.conformance.trial import Trial
+from envs.tolerance import Tolerance
 
 __all__ = [
     "CHECKS",

@@ -10,7 +10,8 @@ from typing import Final
 
 from envs.base import RobotEnv
 from envs.conformance import episode, form, motion, task
-from envs.conformance.trial import Expert, NotTestableError, Tolerance, Trial, ViolationError
+from envs.conformance.trial import Expert, NotTestableError, Trial, ViolationError
+from envs.tolerance import Tolerance
 from monitor.errors import unknown_name
 
 __all__ = ["CHECKS", "Check", "Finding", "Outcome", "check_env", "run_check"]
@@ -166,7 +167,7 @@ def check_env(
     *,
     expert: Expert | None = None,
     scenes: tuple[int, ...] = (),
-    tolerance: Tolerance = Tolerance(),  # noqa: B008  frozen
+    tolerance: Tolerance | None = None,
     only: Iterable[str] = (),
 ) -> tuple[Finding, ...]:
     """Put an environment through the battery.
@@ -176,7 +177,7 @@ def check_env(
         expert: action that solves the task, from the environment; its own expert by default.
             Without one the checks that need a solved episode are left untested.
         scenes: indices to look at; the first four by default.
-        tolerance: how exact the simulator must be.
+        tolerance: how exact the simulator must be; by default as the environment says itself.
         only: names of checks; all by default.
 
     Returns:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -15,13 +14,13 @@ from envs.base import Info, Observation, RobotEnv
 from envs.expert import NoExpertError, ask_expert
 from envs.pose import rotation_vector
 from envs.robot import GripperCommand
+from envs.tolerance import Tolerance
 
 __all__ = [
     "WAY_M",
     "Expert",
     "Frame",
     "NotTestableError",
-    "Tolerance",
     "Trial",
     "ViolationError",
     "fail",
@@ -50,28 +49,6 @@ def fail(text: str) -> NoReturn:
     raise ViolationError(text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tolerance:
-    """How exactly a simulator must do what it is told.
-
-    Attributes:
-        reach_m: error along a commanded way of 5 cm, for an arm that lags its target.
-        stray_m: way across the commanded one.
-        turn_rad: error of a commanded turn of 0.2 rad, and turn about other axes.
-        frame_m: change of the base pose that tool poses in world and base frame imply.
-        goal_m: difference between the goal distance and the one recomputed from poses; room for
-            a goal point that is not the origin of the goal object.
-        repeat: difference of numbers between two runs of one episode.
-    """
-
-    reach_m: float = 0.015
-    stray_m: float = 0.012
-    turn_rad: float = 0.06
-    frame_m: float = 1e-3
-    goal_m: float = 0.04
-    repeat: float = 0.0
-
-
 class Frame(NamedTuple):
     """What the environment returned once, copied."""
 
@@ -96,7 +73,8 @@ class Trial:
             (privileged); the environment's own by default. Without one the checks that need a
             solved task are not made.
         scenes: indices to look at; the first few by default.
-        tolerance: how exact the simulator must be.
+        tolerance: how exact the simulator must be; by default what the environment names in an
+            attribute ``tolerance``, else the usual.
     """
 
     def __init__(
@@ -105,10 +83,10 @@ class Trial:
         *,
         expert: Expert | None = None,
         scenes: tuple[int, ...] = (),
-        tolerance: Tolerance = Tolerance(),
+        tolerance: Tolerance | None = None,
     ) -> None:
         self._expert = expert or ask_expert
-        self.tolerance = tolerance
+        self._tolerance = tolerance
         self._make = make
         self._env: RobotEnv | None = None
         self._scenes = scenes
@@ -138,6 +116,11 @@ class Trial:
     def core(self) -> Any:
         """The environment without wrappers; attributes are read here."""
         return getattr(self.env, "unwrapped", self.env)
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """How exact the simulator must be."""
+        return self._tolerance or getattr(self.core, "tolerance", None) or Tolerance()
 
     @property
     def scenes(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from envs.base import Contact
 from envs.contact import neighbours
+from envs.goal import goal_distance
 from envs.layout import Layout
 from envs.pose import between
 from envs.robot import GripperCommand, robot_spec
@@ -20,9 +21,10 @@ from envs.simpler.laid import instruction, know_models, laid_start, read_layout
 from envs.simpler.perturb import Perturbation, offered
 from envs.simpler.scene import scene_start
 from envs.simpler.simulator import Settings, make_simulator, use_shader
-from envs.simpler.subject import goal_distance, pose7, subject_of
+from envs.simpler.subject import pose7, subject_of
 from envs.simpler.tasks import Kind, simpler_task
 from envs.simpler.wrong import wrong_object
+from envs.tolerance import Tolerance
 from monitor.errors import ConfigError
 
 __all__ = ["SimplerTaskEnv"]
@@ -31,6 +33,8 @@ FloatArray = NDArray[np.float64]
 
 OPTIONS: Final = ("scene", "disturbance", "layout")
 MISSING: Final = ("refuse", "list")
+_LAGGING: Final = Tolerance(reach_m=0.04, turn_rad=0.15)
+"""Google Robot's deltas start at the measured pose: an arm that lags makes about a third of each."""
 EXPERT: Final = "envs.simpler.expert:expert_action"
 
 
@@ -87,6 +91,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         self.render_mode = render_mode
         self.robot = robot_spec(self.task.robot)
         self.control_dt_s = self.robot.control_dt_s
+        self.tolerance = _LAGGING if self.task.robot == "google_robot" else Tolerance()
         self.horizon_steps = self.task.horizon_steps if horizon_steps is None else horizon_steps
         self.scene_count = self.task.scene_count
         self.disturbances = offered(self.task)

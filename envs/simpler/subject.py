@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from envs.base import Contact
 from envs.simpler.tasks import Kind
 
-__all__ = ["Subject", "goal_distance", "pose7", "subject_of"]
+__all__ = ["Subject", "pose7", "subject_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -23,34 +23,6 @@ FloatArray = NDArray[np.float64]
 def pose7(pose: Any) -> FloatArray:
     """A SAPIEN pose as one array, shape ``(7,)``."""
     return np.concatenate([pose.p, pose.q]).astype(np.float64)
-
-
-def goal_distance(
-    tcp: ArrayLike, thing: ArrayLike, goal: ArrayLike | None, *, grasped: bool, success: bool
-) -> float:
-    """Metres left by the phase of the task (spec/metrics.md, 5).
-
-    Args:
-        tcp: position of the tool, shape ``(3,)``, like the others.
-        thing: position of the object.
-        goal: position of its goal; None where it is to be picked only.
-        grasped: the fingers hold the object.
-        success: the object is where it should be.
-
-    >>> goal_distance([0, 0, 0], [0, 0, 3], [4, 0, 3], grasped=False, success=False)
-    7.0
-    >>> goal_distance([0, 0, 0], [0, 0, 3], [4, 0, 3], grasped=True, success=False)
-    5.0
-    """
-    tool, where = np.asarray(tcp, dtype=np.float64), np.asarray(thing, dtype=np.float64)
-    to_object = float(np.linalg.norm(tool - where))
-    if goal is None:
-        return to_object
-    end = np.asarray(goal, dtype=np.float64)
-    to_goal = float(np.linalg.norm(where - end))
-    if success:
-        return to_goal
-    return float(np.linalg.norm(tool - end)) if grasped else to_object + to_goal
 
 
 class Subject(Protocol):

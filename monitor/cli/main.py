@@ -10,7 +10,13 @@ from typing import Any, Final
 
 from envs.host.errors import EnvProcessError
 from monitor.cli.output import Exit, show_error, start_logging
-from monitor.errors import CalibrationError, MissingExtraError, MonitorError, StartRefusedError
+from monitor.errors import (
+    CalibrationError,
+    EnvStartError,
+    MissingExtraError,
+    MonitorError,
+    StartRefusedError,
+)
 from monitor.lifeline import end_with_parent
 
 __all__ = ["main"]
@@ -23,6 +29,7 @@ WRONG_PLACE: Final = (
     NotADirectoryError,
     PermissionError,
 )
+ASK_DOCTOR: Final = "`vlawatch doctor` says what this machine lacks"
 NEEDS_EXTRA: Final = "the command line needs {name}: pip install 'vlawatch[cli]'"
 
 
@@ -59,7 +66,10 @@ def _exit_code(app: Any, arguments: Sequence[str] | None) -> int:
     except (MissingExtraError, ModuleNotFoundError) as error:
         if (error.name or "").partition(".")[0] in OURS:
             raise
-        show_error(f"{error}\n`vlawatch doctor` says what else is missing")
+        show_error(f"{error}\n{ASK_DOCTOR}")
+        return Exit.MACHINE
+    except EnvStartError as error:
+        show_error(f"{error}\n{ASK_DOCTOR}", error)
         return Exit.MACHINE
     except (StartRefusedError, EnvProcessError) as error:
         show_error(str(error))

@@ -12,7 +12,7 @@ from typing import Any
 from monitor.calibration import Calibration
 from monitor.cli.options import pairs
 from monitor.config import MonitorConfig, config_folder, load_config
-from monitor.errors import ConfigError
+from monitor.errors import ConfigError, EnvStartError, MonitorError
 from monitor.pipeline import Monitor
 
 __all__ = [
@@ -77,15 +77,22 @@ def open_env(name: str, host: EnvHost | None = None, **kwargs: Any) -> Any:
 
     Raises:
         ConfigError: if there is none of this name here; another Python may know others.
+        EnvStartError: if the simulator did not start, for example without a Vulkan driver.
     """
     from envs import make_env
+    from envs.host.errors import EnvRaisedError
 
-    if host is not None and host.python is not None:
-        log.info("starting environment %s in %s", name, host.python)
-        return host.open(name, kwargs)
-    check_env_name(name)
-    log.info("starting environment %s", name)
-    return make_env(name, **kwargs) if host is None else host.open(name, kwargs)
+    elsewhere = host is not None and host.python is not None
+    if not elsewhere:
+        check_env_name(name)
+    log.info("starting environment %s%s", name, f" in {host.python}" if host and elsewhere else "")
+    try:
+        return make_env(name, **kwargs) if host is None else host.open(name, kwargs)
+    except RuntimeError as error:  # as simulators report what their machine lacks
+        if isinstance(error, MonitorError) and not isinstance(error, EnvRaisedError):
+            raise
+        msg = f"environment {name} did not start: {error}"
+        raise EnvStartError(msg) from error
 
 
 def check_names(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from envs.base import Contact
-from envs.conformance import CHECKS, Outcome, Trial, check_env, run_check
+from envs.conformance import CHECKS, Outcome, Tolerance, Trial, check_env, run_check
 from envs.pose import multiply, turned
 
 
@@ -272,6 +272,35 @@ def test_a_wrong_double_fails_the_check_meant_for_it(toy: Any, expert: Any, doub
         finding = run_check(double.check, trial)
     assert finding.outcome is Outcome.FAILED, f"{double.name} was not caught"
     assert not finding.detail.startswith("raised"), finding.detail
+
+
+MOTION = ("translation", "rotation", "base_frame")
+
+
+def test_an_arm_that_lags_passes_where_its_environment_says_so(toy: Any) -> None:
+    def made(**more: Any) -> Any:
+        third = {
+            "move": lambda env, way: super(type(env), env).move(way * 0.37),
+            "rotate": lambda env, vector: super(type(env), env).rotate(vector * 0.3),
+        }
+        return type("LaggingEnv", (toy,), {**third, **more})
+
+    usual = check_env(made(), only=MOTION)
+    own = check_env(made(tolerance=Tolerance(reach_m=0.04, turn_rad=0.15)), only=MOTION)
+    given = check_env(made(), only=MOTION, tolerance=Tolerance(reach_m=0.04, turn_rad=0.15))
+    assert [one.outcome for one in usual[:2]] == [Outcome.FAILED] * 2
+    assert [one.outcome for one in (*own, *given)] == [Outcome.PASSED] * 6
+
+
+@pytest.mark.parametrize(
+    "double", [one for one in WRONG if one.check in MOTION], ids=lambda d: d.name.replace(" ", "_")
+)
+def test_room_for_a_lag_is_no_room_for_a_wrong_axis_or_unit(toy: Any, double: Wrong) -> None:
+    room = {"tolerance": Tolerance(reach_m=0.04, turn_rad=0.15)}
+    (finding,) = check_env(
+        type("WrongEnv", (toy,), {**double.methods, **room}), only=[double.check]
+    )
+    assert finding.outcome is Outcome.FAILED, f"{double.name} was not caught"
 
 
 def test_every_check_is_proven_by_a_double() -> None:

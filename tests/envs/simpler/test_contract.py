@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from envs.conformance import CHECKS, Outcome, Tolerance, Trial, run_check
+from envs.conformance import CHECKS, Outcome, Trial, run_check
 from envs.expert import ask_expert
 
 TASKS = (
@@ -20,10 +20,6 @@ TASKS = (
     "google_robot_place_apple_in_closed_top_drawer",
 )
 NEEDS_EXPERT = {"grasp_now", "held_at_tool", "contact_of_grasp", "success_now"}
-GOOGLE = Tolerance(reach_m=0.04, turn_rad=0.15)
-"""Google Robot's deltas start at the measured pose, so that an arm that lags loses some of each."""
-
-
 SOLVED = "widowx_stack_cube"
 
 
@@ -37,7 +33,6 @@ def trial(task: str, simpler: Callable[..., Any]) -> Iterator[Trial]:
     with Trial(
         lambda: simpler(task),
         expert=ask_expert if task == SOLVED else None,
-        tolerance=GOOGLE if "google" in task else Tolerance(),
     ) as trial:
         yield trial
 

@@ -160,6 +160,21 @@ class TestWithTheSimulator:
     def _needs_it(self) -> None:
         pytest.importorskip("mani_skill")
 
+    @pytest.mark.parametrize("isolate", [(), ("--isolate",)])
+    def test_a_machine_without_vulkan_is_told_so(
+        self, isolate: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("VK_ICD_FILENAMES", "VK_DRIVER_FILES"):
+            monkeypatch.setenv(name, str(tmp_path / "absent.json"))
+        out = tmp_path / "run"
+        done = vlawatch("run", "--policy", "hold", "--scenes", 0, "--out", out, *isolate)
+        assert done.returncode == 3, done.stderr
+        assert "widowx-put-on did not start: " in done.stderr
+        assert "vlawatch doctor" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert done.stdout == ""
+        assert not out.exists()
+
     def test_a_run_is_plain_and_exact_in_a_pipe(self, tmp_path: Path) -> None:
         out = tmp_path / "run"
         done = vlawatch(
