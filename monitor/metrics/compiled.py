@@ -10,8 +10,14 @@ FASTMATH: Final = frozenset({"contract", "reassoc", "nsz"})
 """Lets sums be taken in lanes; NaN and infinity keep their meaning."""
 
 
-def compile_for(signature: str, function: Callable[..., None]) -> Callable[..., None] | None:
+def compile_for(
+    signature: str, function: Callable[..., None], *, in_lanes: bool = False
+) -> Callable[..., None] | None:
     """Return ``function`` compiled for one signature, None without numba.
+
+    As a rule it does the operations in the order in which they stand, so that what a run recorded
+    replays to the same bits with and without numba. ``in_lanes`` gives that up for speed: only for
+    what is kept as evidence and not computed again.
 
     Takes seconds the first time ever; numba keeps the result beside the source or, where it may
     not write there, in the user's cache.
@@ -20,7 +26,7 @@ def compile_for(signature: str, function: Callable[..., None]) -> Callable[..., 
         return None
     from numba import njit
 
-    options: dict[str, Any] = {"fastmath": set(FASTMATH), "nogil": True}
+    options: dict[str, Any] = {"fastmath": set(FASTMATH) if in_lanes else False, "nogil": True}
     try:
         compiled: Callable[..., None] = njit(signature, cache=True, **options)(function)
     except RuntimeError:  # no folder that numba may keep it in

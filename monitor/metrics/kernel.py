@@ -114,4 +114,4 @@ def reduce(logits: Any, table: FloatArray) -> None:
 @cache
 def load_kernel() -> Kernel | None:
     """Return :func:`reduce` compiled, None without numba."""
-    return compile_for("void(f4[:,::1], f8[:,::1])", reduce)
+    return compile_for("void(f4[:,::1], f8[:,::1])", reduce, in_lanes=True)
