@@ -18,6 +18,7 @@ from envs.contact import link_parents, neighbours, read_contacts
 from envs.goal import goal_distance
 from envs.pose import between, euler_xyz, multiply
 from envs.robot import ROBOTS
+from envs.spaces import observation_space, read_action
 from monitor.errors import ConfigError
 
 __all__ = ["BridgeEnv"]
@@ -85,7 +86,7 @@ class BridgeEnv(gym.Env[Any, Any]):
         self._sim: Any = make_simulator(self.task, image_size, require_assets(self.task))
         self._apart = neighbours(link_parents(self._sim.agent.robot))
         self.action_space = gym.spaces.Box(-ACTION_HIGH, ACTION_HIGH, dtype=np.float32)
-        self.observation_space = _observations(image_size, self.robot.joint_count)
+        self.observation_space = observation_space(image_size, self.robot.joint_count)
         self._scene = self._elapsed = self._held_steps = 0
         self._begun: dict[str, FloatArray] = {}
         self.last: tuple[Observation, Any] | None = None
@@ -142,10 +143,7 @@ class BridgeEnv(gym.Env[Any, Any]):
         Raises:
             ValueError: if the action is not 7 finite numbers.
         """
-        wanted = np.asarray(action, dtype=np.float64)
-        if wanted.shape != (7,) or not np.isfinite(wanted).all():
-            msg = f"action must be 7 finite numbers, got {np.asarray(action)!r}"
-            raise ConfigError(msg)
+        wanted = read_action(action)
         sent = np.clip(wanted, -ACTION_HIGH, ACTION_HIGH)
         # ManiSkill reads the rotation as Euler angles, SimplerEnv as an axis-angle vector.
         sent[3:6] = euler_xyz(sent[3:6])
@@ -256,18 +254,3 @@ class BridgeEnv(gym.Env[Any, Any]):
 def _pose7(pose: Any) -> FloatArray:
     """A batch of one ManiSkill pose as one array, shape ``(7,)``."""
     return np.asarray(pose.raw_pose[0].numpy(), dtype=np.float64)
-
-
-def _observations(size: tuple[int, int], joints: int) -> gym.spaces.Dict:
-    def numbers(count: int, low: float = -np.inf, high: float = np.inf) -> gym.spaces.Box:
-        return gym.spaces.Box(low, high, (count,), np.float64)
-
-    return gym.spaces.Dict(
-        {
-            "image": gym.spaces.Box(0, 255, (*size, 3), np.uint8),
-            "tcp_position": numbers(3),
-            "tcp_quaternion": numbers(4, -1.001, 1.001),
-            "gripper": numbers(1, 0.0, 1.0),
-            "joint_positions": numbers(joints),
-        }
-    )

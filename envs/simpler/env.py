@@ -24,6 +24,7 @@ from envs.simpler.simulator import Settings, make_simulator, use_shader
 from envs.simpler.subject import pose7, subject_of
 from envs.simpler.tasks import Kind, simpler_task
 from envs.simpler.wrong import wrong_object
+from envs.spaces import observation_space, read_action
 from envs.tolerance import Tolerance
 from monitor.errors import ConfigError
 
@@ -104,7 +105,9 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         self._low, self._high = self._sim.action_space.low, self._sim.action_space.high
         self.action_space = gym.spaces.Box(self._low, self._high, dtype=np.float32)
         camera = self._sim._cameras[self.task.camera].camera
-        self.observation_space = _observations(camera.height, camera.width, self.robot.joint_count)
+        self.observation_space = observation_space(
+            (camera.height, camera.width), self.robot.joint_count
+        )
         self._perturbation = Perturbation(self.task, None, 0)
         self._layout: Layout | None = None
         know_models(self._sim)
@@ -172,10 +175,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         Raises:
             ValueError: if the action is not 7 finite numbers.
         """
-        wanted = np.asarray(action, dtype=np.float64)
-        if wanted.shape != (7,) or not np.isfinite(wanted).all():
-            msg = f"action must be 7 finite numbers, got {np.asarray(action)!r}"
-            raise ConfigError(msg)
+        wanted = read_action(action)
         sim = self.sim
         self._perturbation.disturb_object(self._subject.held(sim), self._elapsed)
         clipped = np.clip(wanted, self._low, self._high)
@@ -321,18 +321,3 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
             "simpler_success": bool(told["success"]),
             "not_drawn": self._not_drawn,
         }
-
-
-def _observations(height: int, width: int, joints: int) -> gym.spaces.Dict:
-    def numbers(size: int, low: float = -np.inf, high: float = np.inf) -> gym.spaces.Box:
-        return gym.spaces.Box(low, high, (size,), np.float64)
-
-    return gym.spaces.Dict(
-        {
-            "image": gym.spaces.Box(0, 255, (height, width, 3), np.uint8),
-            "tcp_position": numbers(3),
-            "tcp_quaternion": numbers(4, -1.0, 1.0),
-            "gripper": numbers(1, 0.0, 1.0),
-            "joint_positions": numbers(joints),
-        }
-    )

@@ -16,6 +16,7 @@ from envs.base import Contact
 from envs.contact import link_parents, neighbours, read_contacts
 from envs.robot import GripperCommand
 from envs.shaders import keep_shaders
+from envs.spaces import observation_space, read_action
 from envs.tabletop.disturbance import DISTURBANCES, Disturbance, make_disturbance
 from envs.tabletop.goal import Goal
 from envs.tabletop.rig import Rig
@@ -110,17 +111,7 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
         self._apart = neighbours(link_parents(self._table.agent.robot))
         high = rig.action_high
         self.action_space = gym.spaces.Box(-high, high, dtype=np.float32)
-        self.observation_space = gym.spaces.Dict(
-            {
-                "image": gym.spaces.Box(0, 255, (*image_size, 3), np.uint8),
-                "tcp_position": gym.spaces.Box(-np.inf, np.inf, (3,), np.float64),
-                "tcp_quaternion": gym.spaces.Box(-1.001, 1.001, (4,), np.float64),
-                "gripper": gym.spaces.Box(0.0, 1.0, (1,), np.float64),
-                "joint_positions": gym.spaces.Box(
-                    -np.inf, np.inf, (rig.robot.joint_count,), np.float64
-                ),
-            }
-        )
+        self.observation_space = observation_space(image_size, rig.robot.joint_count)
         self._scene: Scene | None = None
         self._disturbance: Disturbance | None = None
         self._elapsed = 0
@@ -211,10 +202,7 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
         Raises:
             ValueError: if the action has another shape or a value that is not finite.
         """
-        wanted = np.asarray(action, dtype=np.float64)
-        if wanted.shape != (7,) or not np.isfinite(wanted).all():
-            msg = f"action must be 7 finite numbers, got {np.asarray(action)!r}"
-            raise ValueError(msg)
+        wanted = read_action(action)
         self._disturb_objects()
         sent = self._disturb_action(np.clip(wanted, -self._rig.action_high, self._rig.action_high))
         # ManiSkill's controller reads the rotation as extrinsic-free XYZ Euler angles.
