@@ -53,7 +53,8 @@ class Info(TypedDict):
     """What is true now; privileged, except for instruction and task.
 
     Nothing is latched: every value speaks of this moment. None means that the simulator, or the
-    task, has no such thing.
+    task, has no such thing. An adapter of a published benchmark adds ``benchmark_success``, that
+    benchmark's own verdict word for word, which summaries count beside ours.
 
     Attributes:
         instruction: the sentence given to the policy.
@@ -61,7 +62,7 @@ class Info(TypedDict):
         scene: index that :meth:`RobotEnv.reset` was given.
         disturbance: name of what disturbs this episode.
         elapsed_steps: steps since the reset.
-        success: the task is solved now.
+        success: the task is solved now; what is to be put somewhere is let go there.
         wrong_object: another object is where the named one should be.
         grasped: the fingers hold the named object.
         goal_distance: metres left by the phase of the task (spec/metrics.md, 5).

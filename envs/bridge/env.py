@@ -42,7 +42,7 @@ class BridgeEnv(gym.Env[Any, Any]):
 
     ``reset(options=...)`` takes ``scene``, the task's start configuration (ManiSkill's and
     SimplerEnv's ``episode_id``). Success means that ManiSkill says so and the fingers have let go:
-    its own verdict, in ``info["maniskill_success"]``, is also true for an eggplant that hangs 8 cm
+    its own verdict, in ``info["benchmark_success"]``, is also true for an eggplant that hangs 8 cm
     over the basket. ``info`` also has SimplerEnv's ``moved_correct_obj``, ``moved_wrong_obj`` and
     ``consecutive_grasp``, which ManiSkill leaves out or remembers; here they are of this moment.
 
@@ -243,7 +243,7 @@ class BridgeEnv(gym.Env[Any, Any]):
             contacts=read_contacts(sim.scene, {}, self._apart),
         )
         more = {
-            "maniskill_success": verdict,
+            "benchmark_success": verdict,
             "moved_correct_obj": moved > _MOVED_M and moved > shifted,
             "moved_wrong_obj": shifted > _MOVED_M and shifted > moved,
             "consecutive_grasp": self._held_steps >= _LONG_GRASP_STEPS,

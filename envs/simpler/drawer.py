@@ -72,7 +72,14 @@ class Drawer:
         """The drawer."""
         return sim.drawer_obj
 
-    def success(self, sim: Any, told: Mapping[str, Any], contacts: tuple[Contact, ...]) -> bool:
+    def success(
+        self,
+        sim: Any,
+        told: Mapping[str, Any],
+        contacts: tuple[Contact, ...],
+        *,
+        grasped: bool,
+    ) -> bool:
         """As SimplerEnv says."""
         return bool(told["success"])
 
@@ -108,9 +115,16 @@ class PutInDrawer:
         """Drawer, then object."""
         return sim.obj if sim.is_final_subtask() else sim.drawer_obj
 
-    def success(self, sim: Any, told: Mapping[str, Any], contacts: tuple[Contact, ...]) -> bool:
-        """The object lies in the open drawer and touches it; SimplerEnv remembers a touch."""
-        if not sim.is_final_subtask() or _way_m(sim) < CLOSED_M:
+    def success(
+        self,
+        sim: Any,
+        told: Mapping[str, Any],
+        contacts: tuple[Contact, ...],
+        *,
+        grasped: bool,
+    ) -> bool:
+        """It lies in the open drawer, touches it and is let go; SimplerEnv remembers a touch."""
+        if grasped or not sim.is_final_subtask() or _way_m(sim) < CLOSED_M:
             return False
         pair = {str(sim.obj.name), f"{sim.drawer_id}_drawer"}
         place = multiply(inverse(pose7(sim.drawer_obj.pose)), pose7(sim.obj.pose))[:3]

@@ -47,8 +47,9 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
     changes. ``reset(options=...)`` takes ``scene`` (default 0), ``disturbance``, and ``layout``: other
     objects for a task of its kind, as :meth:`envs.layout.Layout.to_json` writes them.
 
-    ``info`` also has ``simpler_success``, SimplerEnv's own verdict, which for some tasks remembers,
-    and ``not_drawn``, names of objects that are on the table and not in the picture.
+    ``info`` also has ``benchmark_success``, SimplerEnv's own verdict, which for some tasks remembers
+    and is true of an object that is held over its goal, and ``not_drawn``, names of objects that are
+    on the table and not in the picture.
 
     Args:
         task: SimplerEnv's name of it, a key of :data:`envs.simpler.tasks.TASKS`.
@@ -295,7 +296,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         )
         name, goal = self._subject.names(sim)
         grasped = bool(sim.agent.check_grasp(self._subject.held(sim)))
-        success = self._subject.success(sim, told, contacts)
+        success = self._subject.success(sim, told, contacts, grasped=grasped)
         self.grasped, self.success = grasped, success
         others = {key: pose for key, pose in world.items() if key not in (name, goal)}
         ended = None if goal is None else world[goal][:3]
@@ -318,6 +319,6 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
             "object_poses": {key: between(base, pose) for key, pose in world.items()},
             "tcp_pose_world": tcp_world,
             "contacts": contacts,
-            "simpler_success": bool(told["success"]),
+            "benchmark_success": bool(told["success"]),
             "not_drawn": self._not_drawn,
         }

@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float64]
 
 @final
 class Pair:
-    """A source and a target object, perhaps others; SimplerEnv's verdict is of this moment."""
+    """A source and a target object, perhaps others."""
 
     def names(self, sim: Any) -> tuple[str, str | None]:
         """Source and target."""
@@ -36,6 +36,13 @@ class Pair:
         """The source."""
         return sim.episode_source_obj
 
-    def success(self, sim: Any, told: Mapping[str, Any], contacts: tuple[Contact, ...]) -> bool:
-        """As SimplerEnv says."""
-        return bool(told["success"])
+    def success(
+        self,
+        sim: Any,
+        told: Mapping[str, Any],
+        contacts: tuple[Contact, ...],
+        *,
+        grasped: bool,
+    ) -> bool:
+        """As SimplerEnv says, and let go; its own verdict is true of an object held over its goal."""
+        return bool(told["success"]) and not grasped

@@ -39,7 +39,14 @@ class Pick:
         """The object."""
         return sim.obj
 
-    def success(self, sim: Any, told: Mapping[str, Any], contacts: tuple[Contact, ...]) -> bool:
+    def success(
+        self,
+        sim: Any,
+        told: Mapping[str, Any],
+        contacts: tuple[Contact, ...],
+        *,
+        grasped: bool,
+    ) -> bool:
         """It is held, has risen, and touches nothing but the robot.
 
         SimplerEnv's own verdict remembers: an object that was once lifted stays lifted while it is

@@ -44,13 +44,21 @@ class Subject(Protocol):
         """Body that the fingers should hold."""
         ...
 
-    def success(self, sim: Any, told: Mapping[str, Any], contacts: tuple[Contact, ...]) -> bool:
+    def success(
+        self,
+        sim: Any,
+        told: Mapping[str, Any],
+        contacts: tuple[Contact, ...],
+        *,
+        grasped: bool,
+    ) -> bool:
         """The task is solved now, whatever was true before.
 
         Args:
             sim: SimplerEnv's environment.
             told: what its ``evaluate`` says.
             contacts: what touches now.
+            grasped: the fingers hold what :meth:`held` names.
         """
         ...
 

@@ -99,6 +99,7 @@ def run(
     from monitor.cli.session import (
         EnvHost,
         check_disturbance,
+        check_env_name,
         check_names,
         make_monitor,
         one_thread,
@@ -109,7 +110,7 @@ def run(
     from monitor.rollout import read_specs, run_header, run_sweep
     from monitor.rollout.sinks import load_sinks
     from monitor.study.summary import build_summary
-    from monitor.trace import check_free
+    from monitor.trace import check_free, check_writable
 
     one_thread()
     if resume and out is None:
@@ -123,12 +124,11 @@ def run(
     specs = read_specs(scenes, seed=seed, options=extra)
     check_names(policy, config=monitor, checkpoint=checkpoint, further=policy_arg, url=url)
     folder = out if out is not None else _new_folder(env, policy)
-    if not resume:
-        check_free(folder)
+    (check_writable if resume else check_free)(folder)
     host = EnvHost.chosen(env_python, isolate=isolate, deadline_s=env_deadline_s)
-    world = open_env(env, host)
-    if disturbance is not None:
-        check_disturbance(world, disturbance)
+    if host is None or host.python is None:
+        check_env_name(env)
+    # Before the environment: a mistyped argument is said at once, a simulator takes its time.
     agent, given = open_policy(
         policy,
         policy_arg,
@@ -138,6 +138,9 @@ def run(
         dtype=dtype,
         url=url,
     )
+    world = open_env(env, host)
+    if disturbance is not None:
+        check_disturbance(world, disturbance)
     watcher = make_monitor(
         world,
         config=monitor,
@@ -276,6 +279,11 @@ def _show(result: SweepResult, wanted: int, *, as_json: bool) -> None:
         )
     elif not finished:
         emit("pass rate: no data")
+    if benchmark := summary.get("benchmark_rate"):
+        emit(
+            f"the benchmark's own verdict at the end: {benchmark['value']:.0%} "
+            f"({benchmark['low']:.0%} to {benchmark['high']:.0%})"
+        )
     emit(
         f"alerts in {summary.get('alerts')} episodes: {summary.get('false_alarms')} false alarms, "
         f"{summary.get('missed_failures')} failures without one"

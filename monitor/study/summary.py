@@ -28,7 +28,9 @@ def build_summary(run: RunFolder) -> dict[str, Any]:
     half-way), ``success_at_reset`` (solved before anything moved; these say nothing about the
     policy, ``pass_rate_unsolved`` leaves them out), ``conservative_rate`` (errors and halts
     counted against the policy), ``lead_steps`` (from the first alert of a failure to its end),
-    ``calibrated``, ``faults`` (episodes by code), ``by_disturbance``.
+    ``calibrated``, ``faults`` (episodes by code), ``by_disturbance``, ``benchmark_rate`` (the
+    published criterion: ``benchmark_success`` of the last info of completed episodes; None where the
+    environment gives none).
     """
     return summarise(Run.load(run))
 
@@ -60,6 +62,7 @@ def summarise(run: Run) -> dict[str, Any]:
         "pass_rate_unsolved": wilson(
             sum(one.outcome == "success" for one in unsolved), len(unsolved)
         ).to_json(),
+        "benchmark_rate": _benchmark_rate(completed),
         "conservative_rate": wilson(passed, len(episodes)).to_json(),
         "alerts": sum(episode.first_alert is not None for episode in episodes),
         "false_alarms": sum(one.first_alert is not None for one in run.of("success")),
@@ -106,6 +109,15 @@ def _auroc(episodes: Sequence[Episode], steps: int | None, draws: int) -> dict[s
 
 def _count(episodes: Iterable[Episode], key: str) -> int:
     return sum(bool(episode.record.get(key)) for episode in episodes)
+
+
+def _benchmark_rate(completed: Sequence[Episode]) -> dict[str, Any] | None:
+    """How often the benchmark's own verdict was true at the end, as it is published."""
+    told = [dict(one.record.get("final_info") or {}) for one in completed]
+    verdicts = [info["benchmark_success"] for info in told if "benchmark_success" in info]
+    if not verdicts:
+        return None
+    return wilson(sum(map(bool, verdicts)), len(verdicts)).to_json()
 
 
 def _spread(values: Iterable[float | None]) -> dict[str, float] | None:

@@ -72,4 +72,4 @@ def test_what_it_moves_is_told_of_this_moment(trial: tuple[str, Trial]) -> None:
     runs = [info["consecutive_grasp"] for info in frames]
     assert True in runs
     assert not solved["consecutive_grasp"], "the object was let go"
-    assert all(info["maniskill_success"] for info in frames if info["success"])
+    assert all(info["benchmark_success"] for info in frames if info["success"])

@@ -110,7 +110,25 @@ def test_a_pick_that_was_let_go_is_not_solved_for_good(simpler: Callable[..., An
     info = reach(env, above, steps=4, gripper=-1.0)
     assert not info["grasped"]
     assert not info["success"]
-    assert info["simpler_success"]  # SimplerEnv's own verdict remembers
+    assert info["benchmark_success"]  # SimplerEnv's own verdict remembers
+
+
+@pytest.mark.parametrize("task", [STACK, "google_robot_move_near"])
+def test_what_hangs_over_its_goal_is_not_solved(simpler: Callable[..., Any], task: str) -> None:
+    env = Looking(simpler(task))
+    opens = 1.0 if task == STACK else -1.0
+    info = env.look()[1]
+    thing = info["object_poses"][info["object"]][:3]
+    reach(env, thing, gripper=opens)
+    info = reach(env, thing, steps=6, gripper=-opens)
+    assert info["grasped"]
+    over = info["object_poses"][info["target"]][:3] + np.array([0.0, 0.0, 0.045])
+    info = reach(env, over, steps=40, gripper=-opens)
+    assert info["benchmark_success"]  # SimplerEnv's own verdict does not ask who holds it
+    assert not info["success"]
+    info = reach(env, over, steps=4, gripper=opens)
+    assert info["benchmark_success"]
+    assert info["success"]
 
 
 def test_putting_into_a_drawer_has_two_parts(simpler: Callable[..., Any]) -> None:

@@ -100,6 +100,21 @@ def test_solved_at_reset_is_counted_apart(tmp_path: Path) -> None:
     assert summary["pass_rate_unsolved"]["value"] is None
 
 
+@pytest.mark.parametrize(("verdict", "value"), [(True, 1.0), (False, 0.0)])
+def test_the_benchmarks_own_verdict_is_counted_beside_ours(
+    tmp_path: Path, verdict: bool, value: float
+) -> None:
+    told = {"final_info": {"success": False, "benchmark_success": verdict}}
+    outcomes = ["failure", "failure", "success", "error"]
+    summary = build_summary(write(tmp_path / "run", outcomes, **told))
+    assert (summary["benchmark_rate"]["value"], summary["benchmark_rate"]["total"]) == (value, 3)
+    assert summary["pass_rate"]["count"] == 1
+
+
+def test_without_a_benchmark_there_is_no_verdict_of_one(tmp_path: Path) -> None:
+    assert build_summary(write(tmp_path / "run", ["success"]))["benchmark_rate"] is None
+
+
 def test_summary_of_a_real_run(watched: Path) -> None:
     summary = build_summary(RunFolder(watched))
     assert summary == RunFolder(watched).summary
