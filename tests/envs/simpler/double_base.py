@@ -118,6 +118,11 @@ class FakeSim:
     def tcp(self) -> Any:
         return SimpleNamespace(pose=Pose.of(self.robot.world))
 
+    @property
+    def _floor(self) -> str:
+        """What things lie on: the table, or the sink that stands in its place."""
+        return "sink" if "sink" in self.robot_uid else "arena"
+
     def _has_table(self) -> bool:
         return bool(self.facts["table_shapes"]) and "arena" not in MISSING
 
@@ -223,7 +228,7 @@ class FakeSim:
             if body is self.robot.held:
                 found += [touch(finger, body, 5.0, self.sim_freq) for finger in FINGERS[self.kind]]
             elif self._has_table() and abs(body.pose.p[2] - self._heights[body.name]) < 1e-3:
-                found.append(touch(body, "arena", WEIGHT_N, self.sim_freq))
+                found.append(touch(body, self._floor, WEIGHT_N, self.sim_freq))
         return found
 
     def get_language_instruction(self) -> str:

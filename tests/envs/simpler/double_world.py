@@ -7,6 +7,7 @@ the real one; what is written here is only how they move.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -161,6 +162,13 @@ class _Joint:
         return None if self._parent is None else SimpleNamespace(name=self._parent)
 
 
+@cache
+def _room(height: int, width: int) -> NDArray[np.float32]:
+    """The picture of an empty room, shape ``(height, width, 3)``; not to be written into."""
+    rows, columns = np.mgrid[0:height, 0:width]
+    return np.stack([rows / height, columns / width, 0.4 + 0 * rows], axis=2).astype(np.float32)
+
+
 class Camera:
     """A pinhole camera that draws bodies as squares.
 
@@ -181,9 +189,7 @@ class Camera:
         back[:3, :3] = rotation_matrix(inverse(carried)[3:])
         back[:3, 3] = inverse(carried)[:3]
         self._extrinsic = np.array(facts["extrinsic"]) @ back
-        rows, columns = np.mgrid[0 : self.height, 0 : self.width]
-        room = [rows / self.height, columns / self.width, 0.4 + 0 * rows]
-        self._room = np.stack(room, axis=2).astype(np.float32)
+        self._room = _room(self.height, self.width)
         self._home, self.local = self.camera_cfg.pose, self.camera_cfg.pose
 
     @property
@@ -206,7 +212,9 @@ class Camera:
         self, bodies: Iterable[Body], tool: FloatArray, light: FloatArray, back: Any
     ) -> dict[str, NDArray[Any]]:
         """The textures that the real one gives: colour in 0-1, and segmentation."""
-        colour = self._room * (light if back is None else back)
+        colour = np.ones((self.height, self.width, 4), dtype=np.float32)
+        shade = np.asarray(light if back is None else back, dtype=np.float32)
+        np.multiply(self._room, shade, out=colour[..., :3])
         spots: list[tuple[Any, int, Any]] = [
             *((b.pose.p, 16, (0.9, 0.2, 0.1)) for b in bodies if b.drawn),
             (tool, 6, (0.1, 0.1, 0.1)),
@@ -217,10 +225,9 @@ class Camera:
             tall, wide = self.height / size, self.width / size / 1.3
             rows = slice(max(0, int(row - tall)), max(0, int(row + tall)))
             columns = slice(max(0, int(column - wide)), max(0, int(column + wide)))
-            colour[rows, columns] = np.array(rgb) * light
-        alpha = np.ones((self.height, self.width, 1))
+            colour[rows, columns, :3] = np.array(rgb) * light
         return {
-            "Color": np.concatenate([colour, alpha], axis=2).astype(np.float32),
+            "Color": colour,
             "Segmentation": np.zeros((self.height, self.width, 4), dtype=np.uint32),
         }
 
