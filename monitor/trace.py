@@ -14,15 +14,13 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from enum import Enum
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import TracebackType
 from typing import IO, Any, Final
 
-import numpy as np
-
 from monitor.errors import MonitorError
+from monitor.jsonable import dumps, jsonable
 
 __all__ = [
     "SCHEMA",
@@ -31,16 +29,12 @@ __all__ = [
     "TraceError",
     "check_free",
     "check_same_setup",
-    "dumps",
-    "jsonable",
+    "check_writable",
     "read_lines",
 ]
 
 SCHEMA: Final = 1
 """Version of the files' layout; raised when a reader of the old one would misread the new."""
-
-MAX_ELEMENTS: Final = 4096
-"""Longer arrays are written as null: a picture returned as an action must not fill the disk."""
 
 SAME_ON_RESUME: Final = ("env", "policy", "monitor", "calibration", "seed")
 """Header keys that a resumed run must share with its first part, or its numbers would not mix."""
@@ -50,61 +44,6 @@ Record = dict[str, Any]
 
 class TraceError(MonitorError, ValueError):
     """A run folder cannot be read, or not be continued."""
-
-
-def jsonable(value: Any) -> Any:
-    """Turn a value into what JSON can say; never raises and never keeps NaN or infinity.
-
-    Floats keep every bit (``repr`` round-trips), what is not finite becomes ``None``, arrays and
-    tensors become nested lists, records and mappings become objects, anything else its ``repr``.
-
-    Example:
-        >>> jsonable({"a": np.array([1.0, np.nan]), "b": np.float32(0.5)})
-        {'a': [1.0, None], 'b': 0.5}
-    """
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, Enum):
-        return jsonable(value.value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value) if np.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(jsonable(key)): jsonable(item) for key, item in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: jsonable(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, (list, tuple)):
-        return [jsonable(item) for item in value] if len(value) <= MAX_ELEMENTS else None
-    if isinstance(value, (set, frozenset)):
-        return sorted((jsonable(item) for item in value), key=str)
-    if isinstance(value, Path):
-        return value.as_posix()
-    if callable(getattr(value, "model_dump", None)):
-        return jsonable(value.model_dump(mode="json"))
-    return _array_to_json(value)
-
-
-def _array_to_json(value: Any) -> Any:
-    """Lists of an array, tensor or numpy scalar; ``repr`` of what is none of them."""
-    try:
-        if callable(getattr(value, "detach", None)):
-            tensor = value.detach().cpu()
-            value = tensor.double().numpy() if tensor.is_floating_point() else tensor.numpy()
-        if isinstance(value, (np.ndarray, np.generic)):
-            if value.size > MAX_ELEMENTS:
-                return None
-            if value.dtype.kind in "biufO":
-                return jsonable(value.tolist())
-    except Exception as error:  # a broken array type must not end a run
-        return f"<unreadable {type(value).__name__}: {error}>"
-    return repr(value)[:200]
-
-
-def dumps(record: Any, *, indent: int | None = None) -> str:
-    """JSON text of a record without NaN or infinity."""
-    separators = (",", ":") if indent is None else (",", ": ")
-    return json.dumps(jsonable(record), allow_nan=False, indent=indent, separators=separators)
 
 
 def read_lines(path: Path) -> Iterator[Record]:
@@ -289,11 +228,29 @@ def check_free(path: Path | str) -> None:
     """See that a new run may be written to a folder, before anything slow is started.
 
     Raises:
-        TraceError: if there is a run already.
+        TraceError: if there is a run already, or nothing can be written there.
     """
+    check_writable(path)
     if (Path(path) / "run.json").exists():
         msg = f"{path} already holds a run; pass --resume to continue it, or another --out"
         raise TraceError(msg)
+
+
+def check_writable(path: Path | str) -> None:
+    """See that a folder can be written to, or be made; nothing is left behind.
+
+    Raises:
+        TraceError: if not; says what stands in the way.
+    """
+    try:
+        place = Path(path).absolute()
+        while not place.exists():
+            place = place.parent
+        with TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        msg = f"cannot write to {path}: {error.strerror}: {place}; choose another --out"
+        raise TraceError(msg) from error
 
 
 def _append(file: IO[bytes], record: Mapping[str, Any]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Final, cast
@@ -148,5 +150,20 @@ def load_policy(name: str, **kwargs: Any) -> Policy:
     except TypeError as error:
         if "argument" not in str(error):
             raise
-        msg = f"policy {name!r}: {error}"
+        msg = f"policy {name!r}: {_unknown(factory, kwargs) or error}"
         raise ConfigError(msg) from error
+
+
+def _unknown(factory: Any, given: Iterable[str]) -> str:
+    """Text for the first argument that a factory does not take; empty where it may take any."""
+    taken = inspect.signature(factory).parameters
+    if any(one.kind is one.VAR_KEYWORD for one in taken.values()):
+        return ""
+    unknown = [name for name in given if name not in taken]
+    if not unknown:
+        return ""
+    return (
+        unknown_name("argument", unknown[0], taken)
+        if taken
+        else f"no {unknown[0]!r}, it takes no arguments"
+    )

@@ -49,8 +49,8 @@ def bench(
     one_thread()
     check_names(policy, config=monitor, checkpoint=checkpoint)
     host = EnvHost.chosen(env_python, isolate=False, deadline_s=env_deadline_s)
-    world = open_env(env, host)
     agent, _ = open_policy(policy, checkpoint=checkpoint, device=device)
+    world = open_env(env, host)
     watcher = make_monitor(
         world,
         config=monitor,

@@ -36,7 +36,9 @@ def calibrate(
     """
     from monitor.config import load_config
     from monitor.study.calibrate import calibrate as fit
+    from monitor.trace import check_writable
 
+    check_writable(out.parent)
     fitted = fit(
         runs, alpha=alpha, config=None if monitor is None else load_config(monitor), noise=fit_noise
     )

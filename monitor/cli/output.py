@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
-from monitor.trace import dumps
+from monitor.jsonable import dumps
 
 __all__ = ["Exit", "emit", "emit_json", "emit_table", "show_error", "start_logging"]
 

@@ -39,8 +39,6 @@ def probe(
 
     one_thread()
     check_names(policy, checkpoint=checkpoint, further=policy_arg, url=url)
-    host = EnvHost.chosen(env_python, isolate=False, deadline_s=env_deadline_s)
-    world = open_env(env, host)
     agent, _ = open_policy(
         policy,
         policy_arg,
@@ -50,6 +48,8 @@ def probe(
         dtype=dtype,
         url=url,
     )
+    host = EnvHost.chosen(env_python, isolate=False, deadline_s=env_deadline_s)
+    world = open_env(env, host)
     start = read_reset(world.reset(seed=0, options={"scene": scene}))
     if callable(bind := getattr(agent, "bind", None)):
         bind(world)

@@ -68,6 +68,7 @@ def serve_policy(
         msg = "the expert reads the simulator's state, which does not travel: use `run --policy expert`"
         raise ConfigError(msg)
     listen = Listen(host=host, port=port, api_key=read_key(api_key_env))
+    listen.require_free()
     keys = KeyMap.of(options.pairs(key, "--key"))
     given = {
         "checkpoint": checkpoint,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from typing import Any
 from monitor.calibration import Calibration
 from monitor.cli.options import pairs
 from monitor.config import MonitorConfig, config_folder, load_config
-from monitor.errors import ConfigError, EnvStartError, MonitorError
+from monitor.errors import ConfigError, EnvStartError, MonitorError, unknown_name
 from monitor.pipeline import Monitor
 
 __all__ = [
@@ -115,7 +116,6 @@ def check_names(
     Raises:
         ConfigError: if a name or folder does not exist, or the policy is nothing without it.
     """
-    from monitor.errors import unknown_name
     from policies import list_policies
 
     known = list_policies()
@@ -143,13 +143,35 @@ def check_env_name(name: str) -> None:
     """Refuse an environment that this Python does not know.
 
     Raises:
-        ConfigError: if there is none of this name, and it is no ``package.module:Class``.
+        ConfigError: if there is none of this name, and no ``package.module:Class`` either.
     """
     from envs import list_envs
-    from monitor.errors import unknown_name
 
-    if name not in list_envs() and ":" not in name:
+    if ":" in name:
+        _check_class(name)
+    elif name not in list_envs():
         raise ConfigError(unknown_name("environment", name, list_envs()))
+
+
+def _check_class(name: str) -> None:
+    """Refuse a ``package.module:Class`` that cannot be imported; what it needs itself may lack."""
+    module, _, attribute = name.partition(":")
+    try:
+        found = importlib.import_module(module)
+    except ValueError as error:  # nothing before the colon
+        msg = f"--env {name!r} is no class; expected package.module:Class"
+        raise ConfigError(msg) from error
+    except ModuleNotFoundError as error:
+        if not f"{module}.".startswith(f"{error.name}."):
+            raise
+        msg = (
+            f"--env {name!r}: this Python has no module {error.name!r}; put its folder on "
+            "PYTHONPATH, or give the Python that has it with --env-python"
+        )
+        raise ConfigError(msg) from error
+    if not callable(getattr(found, attribute, None)):
+        classes = [one for one, value in vars(found).items() if isinstance(value, type)]
+        raise ConfigError(unknown_name(f"class of module {module}", attribute, classes))
 
 
 def check_disturbance(env: Any, name: str) -> None:
@@ -160,8 +182,6 @@ def check_disturbance(env: Any, name: str) -> None:
     """
     known = getattr(env.unwrapped, "disturbances", None)
     if known is not None and name not in known:
-        from monitor.errors import unknown_name
-
         raise ConfigError(unknown_name("disturbance", name, known))
 
 

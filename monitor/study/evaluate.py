@@ -24,6 +24,7 @@ from typing import Any, Final, final
 from monitor.calibration import Calibration
 from monitor.config import MonitorConfig
 from monitor.errors import ConfigError
+from monitor.jsonable import dumps
 from monitor.pipeline import Monitor
 from monitor.rollout import (
     EpisodeResult,
@@ -37,7 +38,6 @@ from monitor.study.calibrate import calibrate
 from monitor.study.episodes import Run
 from monitor.study.findings import Findings, findings
 from monitor.study.summary import build_summary
-from monitor.trace import dumps
 
 __all__ = ["KINDS", "StudyPlan", "StudyResult", "evaluate"]
 

@@ -43,11 +43,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from monitor.jsonable import dumps
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.rollout.logits import FOLDER as LOGITS
 from monitor.study.episodes import Run
 from monitor.study.extras import require
-from monitor.trace import dumps
 
 __all__ = ["export_parquet"]
 

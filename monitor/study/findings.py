@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from monitor.jsonable import jsonable
 from monitor.study.episodes import Episode, Run
 from monitor.study.intervals import Paired, Rate, mcnemar_exact, wilson
 from monitor.study.summary import detection
-from monitor.trace import jsonable
 
 __all__ = ["Effect", "Findings", "Watched", "findings"]
 

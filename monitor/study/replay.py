@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from monitor.calibration import Calibration
 from monitor.config import MonitorConfig
+from monitor.jsonable import jsonable
 from monitor.pipeline import Monitor
 from monitor.records import Decision, Evidence
 from monitor.study.episodes import Run
-from monitor.trace import jsonable
 
 __all__ = ["EpisodeReplay", "Replay", "decide_again", "replay_run"]
 

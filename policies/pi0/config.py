@@ -25,6 +25,10 @@ VARIANTS: Final[Mapping[str, str]] = {
 }
 """The sizes of every published π0; transformers' defaults are the same."""
 
+PROMPT: Final = 48
+"""Longest prompt, tokens, where a checkpoint does not say."""
+LEAST_PROMPT: Final = 2
+
 _SIZES: Final = ("chunk_size", "max_state_dim", "max_action_dim", "num_inference_steps")
 _FLOW: Final = ("min_period", "max_period")
 _TOWERS: Final = ("vlm_config", "dit_config")
@@ -116,6 +120,7 @@ def _settings(path: Path, data: Mapping[str, Any]) -> PI0Settings:
         if getattr(model, name) < 1:
             msg = f"{path}: {name} is {getattr(model, name)}, must be at least 1"
             raise ConfigError(msg)
+    prompt_tokens = _prompt_tokens(path, data)
     inputs = data.get("input_features") or {}
     cameras = tuple(name for name, one in inputs.items() if one.get("type") == "VISUAL")
     return PI0Settings(
@@ -125,8 +130,18 @@ def _settings(path: Path, data: Mapping[str, Any]) -> PI0Settings:
         state_dim=_size(inputs, "observation.state") or int(model.max_state_dim),
         action_dim=_size(data.get("output_features") or {}, "action"),
         norm_modes=_norm_modes(data),
-        prompt_tokens=int(data.get("tokenizer_max_length") or data.get("max_token_len") or 48),
+        prompt_tokens=prompt_tokens,
     )
+
+
+def _prompt_tokens(path: Path, data: Mapping[str, Any]) -> int:
+    for name in ("tokenizer_max_length", "max_token_len"):
+        if (given := data.get(name)) is not None:
+            if int(given) < LEAST_PROMPT:
+                msg = f"{path}: {name} is {given}, must be at least {LEAST_PROMPT}: BOS and a word"
+                raise ConfigError(msg)
+            return int(given)
+    return PROMPT
 
 
 def _layout(data: Mapping[str, Any]) -> Layout:

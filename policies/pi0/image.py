@@ -88,6 +88,12 @@ def _resized(array: NDArray[np.uint8], fit: ImageFit) -> FloatImage:
     if (height, width) != (fit.size, fit.size):
         ratio = max(width / fit.size, height / fit.size)
         height, width = int(height / ratio), int(width / ratio)
+        if not height or not width:
+            msg = (
+                f"image is {array.shape[0]}×{array.shape[1]}: of so narrow a picture nothing is "
+                f"left in a square of {fit.size}; give the camera's own, or load with squash=True"
+            )
+            raise ValueError(msg)
     if fit.style.smooth:
         picture = Image.fromarray(array).resize((width, height), Image.Resampling.BILINEAR)
         return np.asarray(picture, dtype=np.float32) / np.float32(255.0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hmac
 import ipaddress
 import os
 from dataclasses import dataclass
+from socket import AF_INET, AF_INET6, AddressFamily, create_server
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -59,6 +61,35 @@ class Listen:
             msg = f"{text!r} is no address; expected host:port, for example 127.0.0.1:9000"
             raise ConfigError(msg)
         return cls(host=host.strip("[]"), port=int(port), api_key=api_key)
+
+    def require_free(self) -> None:
+        """See that this can be listened on, before anything slow is started.
+
+        Raises:
+            ConfigError: if not; says why and what to do.
+        """
+        try:
+            create_server((self.host, self.port), family=self.family).close()
+        except OSError as error:
+            # A negative number is no error of the system's but of a name that cannot be resolved.
+            why = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror
+            msg = f"cannot listen on {self.host} port {self.port}: {why}; {self._remedy(error)}"
+            raise ConfigError(msg) from error
+
+    @property
+    def family(self) -> AddressFamily:
+        """Of the socket."""
+        return AF_INET6 if ":" in self.host else AF_INET
+
+    def _remedy(self, error: OSError) -> str:
+        if error.errno == errno.EADDRINUSE:
+            return (
+                f"`ss -ltnp 'sport = :{self.port}'` names the program that holds it; end that, or "
+                "take another port (0 takes a free one)"
+            )
+        if error.errno == errno.EACCES:
+            return "ports below 1024 are the system's; take another"
+        return "give an address of this machine, for example 127.0.0.1"
 
     def admits(self, header: str | None) -> bool:
         """Whether a request with this ``Authorization`` header may come in; takes constant time."""

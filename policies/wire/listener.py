@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from socket import AF_INET, AF_INET6
 from time import monotonic, sleep
 from typing import Final, Protocol, final
 
@@ -55,7 +54,7 @@ class Listener:
         max_message_bytes: longer frames close the connection with code 1009.
 
     Raises:
-        OSError: if the address cannot be listened on.
+        ConfigError: if the address cannot be listened on.
     """
 
     def __init__(
@@ -71,11 +70,12 @@ class Listener:
         # A browser sends an Origin header with every websocket: a page that somebody reads on this
         # machine must not reach a server that trusts all of loopback.
         self._open: set[ServerConnection] = set()
+        self._where.require_free()
         self._server = serve(
             self._serve_one,
             host,
             self._where.port,
-            family=AF_INET6 if ":" in host else AF_INET,
+            family=self._where.family,
             origins=[None],
             process_request=self._admit,
             compression=None,

@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.trace import RunFolder, RunWriter, TraceError, dumps, jsonable, read_lines
+from monitor.jsonable import dumps, jsonable
+from monitor.trace import RunFolder, RunWriter, TraceError, read_lines
 
 HEADER: dict[str, Any] = {
     "env": {"name": "fake"},

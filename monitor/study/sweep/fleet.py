@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from monitor.errors import ConfigError
+from monitor.jsonable import dumps
 from monitor.lifeline import PARENT
 from monitor.rollout import read_specs
 from monitor.study.sweep.plan import Cell, Part, SweepPlan
 from monitor.study.sweep.status import SweepStatus, finished_episodes, read_status
-from monitor.trace import TraceError, dumps
+from monitor.trace import TraceError
 
 __all__ = ["FleetResult", "run_fleet"]
 

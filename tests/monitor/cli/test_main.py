@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -226,6 +227,15 @@ class TestWithTheSimulator:
         (("--policy", "pi0", "--policy-arg", "checkpoint=/nowhere"), "/nowhere is not a folder"),
         (("--policy", "hold", "--monitor", "nowhere"), "nowhere"),
         (("--policy", "remote"), "needs --url ws://HOST:PORT"),
+        (("--policy", "random", "--policy-arg", "sed=3"), "did you mean 'seed'?"),
+        (("--policy", "hold", "--policy-arg", "seed=3"), "it takes no arguments"),
+        (("--policy", "hold", "--env", "nomodule:X"), "no module 'nomodule'"),
+        (("--policy", "hold", "--env", "envs.nowhere:X"), "no module 'envs.nowhere'"),
+        (("--policy", "hold", "--env", "fractions:Fracton"), "did you mean 'Fraction'?"),
+        (("--policy", "hold", "--env", ":X"), "expected package.module:Class"),
+        (("--policy", "hold", "--out", "/dev/null/run"), "cannot write to /dev/null/run"),
+        (("--policy", "hold", "--resume", "--out", "/dev/null/run"), "choose another --out"),
+        (("--policy", "hold", "--out", "/tmp/" + "x" * 300), "name too long"),
     ],
 )
 def test_a_mistyped_name_is_said_before_the_simulator_starts(
@@ -239,10 +249,20 @@ def test_a_mistyped_name_is_said_before_the_simulator_starts(
         pytest.fail("the simulator was started")
 
     monkeypatch.setattr("envs.make_env", start)
-    assert main(["run", *arguments, "--out", str(tmp_path / "run")]) == 2
+    assert main(["run", "--out", str(tmp_path / "run"), *arguments]) == 2
     captured = capsys.readouterr()
     assert said in captured.err
     assert captured.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["evaluate", "calibrate"])
+def test_what_takes_long_first_sees_that_it_can_be_written(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = (".",) if command == "calibrate" else ()
+    assert main([command, *runs, "--out", "/dev/null/there/file"]) == 2
+    assert "cannot write to /dev/null/there" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -281,3 +301,29 @@ def test_what_cannot_be_checked_or_watched_is_wrong_usage(
     captured = capsys.readouterr()
     assert said in captured.err
     assert captured.out == ""
+
+
+@pytest.mark.parametrize("command", ["serve-policy", "proxy"])
+def test_a_taken_port_is_wrong_usage_before_a_policy_is_loaded(
+    command: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("websockets")
+
+    def load(*_: Any, **__: Any) -> Any:
+        pytest.fail("the policy was loaded")
+
+    monkeypatch.setattr("policies.load_policy", load)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        where = {
+            "serve-policy": ["--policy", "hold", "--port", port],
+            "proxy": ["--upstream", "ws://127.0.0.1:1", "--listen", f"127.0.0.1:{port}"],
+        }
+        out = ["--out", str(tmp_path / "run")] if command == "proxy" else []
+        assert main([command, *where[command], *out]) == 2
+    captured = capsys.readouterr()
+    assert f"cannot listen on 127.0.0.1 port {port}: Address already in use" in captured.err
+    assert "0 takes a free one" in captured.err

@@ -85,6 +85,10 @@ def test_cameras_and_sizes_come_from_the_features(tmp_path: Path) -> None:
         ({"paligemma_variant": "gemma_300m"}, "paligemma_variant is 'gemma_300m'"),
         ({"image_resolution": [448, 448]}, r"pictures of \[448, 448\]"),
         ({"normalization_mapping": {"STATE": "MEAN_SD"}}, "MEAN_STD"),
+        ({"tokenizer_max_length": -1}, "tokenizer_max_length is -1, must be at least 2"),
+        ({"tokenizer_max_length": 0}, "tokenizer_max_length is 0"),
+        ({"tokenizer_max_length": "long"}, r"config\.json holds a value that cannot be used"),
+        ({"max_token_len": 1}, "max_token_len is 1"),
     ],
 )
 def test_what_would_change_the_meaning_is_refused(
@@ -92,6 +96,21 @@ def test_what_would_change_the_meaning_is_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         read(tmp_path, {**BASE, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "tokens"),
+    [
+        ({}, 48),
+        ({"tokenizer_max_length": None}, 48),
+        ({"tokenizer_max_length": 96}, 96),
+        ({"max_token_len": 200}, 200),
+    ],
+)
+def test_the_longest_prompt_is_the_checkpoints(
+    change: dict[str, Any], tokens: int, tmp_path: Path
+) -> None:
+    assert read(tmp_path, {**BASE, **change}).prompt_tokens == tokens
 
 
 def test_a_folder_without_configuration_is_refused(tmp_path: Path) -> None:

@@ -75,3 +75,15 @@ def test_squashing_averages_areas(size: tuple[int, int]) -> None:
 def test_other_arrays_are_refused(image: Any) -> None:
     with pytest.raises(ValueError, match=r"\(H, W, 3\) uint8"):
         prepare_image(image, ImageFit(size=8, style=STYLES[Layout.OPENPI]))
+
+
+@pytest.mark.parametrize("style", [Layout.OPENPI, Layout.LEROBOT, Layout.LEROBOT_V1])
+@pytest.mark.parametrize("size", [(1, 5000), (5000, 1), (20, 4500)])
+def test_a_picture_of_which_nothing_would_be_left_is_refused(
+    style: Layout, size: tuple[int, int]
+) -> None:
+    fit = ImageFit(size=224, style=STYLES[style])
+    with pytest.raises(ValueError, match=f"image is {size[0]}×{size[1]}: of so narrow"):
+        prepare_image(picture(*size), fit)
+    squashed = prepare_image(picture(*size), ImageFit(size=224, style=fit.style, squash=True))
+    assert squashed.shape == (3, 224, 224)
