@@ -17,6 +17,7 @@ from monitor.controller import Controller, ControllerState, Demand, Limits
 from monitor.errors import ConfigError, DimensionError, MisuseError, misuse, unknown_name
 from monitor.faults import Scene, Setting, build_detectors, responses
 from monitor.faults.rules import RuleCount
+from monitor.maker import maker
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.evidence import Extractor
 from monitor.metrics.information import Information
@@ -32,6 +33,10 @@ MUTED: Final = frozenset({"STILL", "PROG"})
 """After a success, standing still and getting nowhere are right."""
 WINDOWED: Final = frozenset({"STILL", "PROG", "REV", "TI", "NIS"})
 """With A-* and TCP-*: signals of the robot's own motion, void after a retreat moved it."""
+
+
+make_scene: Final = maker(Scene)
+make_decision: Final = maker(Decision)
 
 
 class _Stage(Protocol):
@@ -203,7 +208,7 @@ class Monitor:
         if evidence.success:
             self._succeeded = True
         values = self._measure(evidence)
-        scene = Scene(step=index, evidence=evidence, metrics=values, succeeded=self._succeeded)
+        scene = make_scene(step=index, evidence=evidence, metrics=values, succeeded=self._succeeded)
         faults = [one for detector in self._detectors for one in detector.check(scene)]
         score = self._controller.aggregate(
             self._score.update(values, MUTED if self._succeeded else frozenset())
@@ -215,7 +220,7 @@ class Monitor:
         alerts = self._alerts(before, score, active)
         self._active = active
         self._index = index + 1
-        return Decision(
+        return make_decision(
             step=index,
             mode=mode,
             score=score,

@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log
 
+from monitor.maker import maker
 from monitor.records import Belief
+
+make_belief = maker(Belief)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +36,7 @@ class KalmanModel:
 
 def initial(distance: float, model: KalmanModel) -> Belief:
     """Return the belief at the first measured distance: x_0 = [d_0, 0]."""
-    return Belief(
+    return make_belief(
         distance=distance,
         velocity=0.0,
         var_distance=model.initial_distance,
@@ -45,7 +48,7 @@ def initial(distance: float, model: KalmanModel) -> Belief:
 def predict(belief: Belief, model: KalmanModel) -> Belief:
     """Return the belief one step on, without a measurement."""
     a, b, c = belief.var_distance, belief.cov, belief.var_velocity
-    return Belief(
+    return make_belief(
         # x' = F x
         distance=belief.distance + belief.velocity,
         velocity=belief.velocity,
@@ -84,7 +87,7 @@ def _correct(
     k1 = b / s
     # Joseph form P = (I - K H) P (I - K H)^T + K R K^T keeps P positive under rounding.
     i0 = 1.0 - k0
-    return Belief(
+    return make_belief(
         distance=distance + k0 * nu,
         velocity=velocity + k1 * nu,
         var_distance=i0 * i0 * a + k0 * k0 * r,

@@ -10,12 +10,13 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.maker import maker
 from monitor.metrics.arrays import holes, text, to_array, to_row, to_scalar
 from monitor.metrics.extra import read_extra
 from monitor.metrics.plugins import MetricPlugin, measure
 from monitor.metrics.samples import chunk_inconsistency, execution_variability, normalise
-from monitor.metrics.sums import Scratch, on_a_device, sums_of
-from monitor.metrics.tokens import LARGEST, NAMES, TOP
+from monitor.metrics.sums import Scratch, on_a_device, table_of
+from monitor.metrics.tokens import CHOSEN, LARGEST, LOG_Z, NAMES, TOP, VALUES
 from monitor.records import Evidence, Fault, FloatArray, Numbers, Step
 
 FARTHEST_M: Final = 1e4
@@ -28,6 +29,8 @@ PIXELS: Final = 4096
 DOUBLE: Final = np.dtype(np.float64)
 
 FULL: Final = tuple((name, f"{name}_max") for name in NAMES)
+make_evidence: Final = maker(Evidence)
+
 BINS: Final = tuple((f"{name}_bins", f"{name}_bins_max") for name in NAMES)
 
 
@@ -44,7 +47,7 @@ class Extractor:
         self._plugins = plugins
         self._scratch = Scratch()
         # What is compiled is loaded now: it may take seconds, which no step may.
-        sums_of(np.zeros((1, 2), np.float32), None, None, self._scratch).view()
+        table_of(np.zeros((1, 2), np.float32), None, None, self._scratch)
         self.reset()
 
     def reset(self) -> None:
@@ -95,7 +98,7 @@ class Extractor:
             read_extra(step.extra, index, signals, problems)
         for plugin in self._plugins:
             measure(plugin, step, index, signals, problems)
-        return Evidence(
+        return make_evidence(
             action=action,
             tcp_position=position,
             tcp_quaternion=quaternion,
@@ -229,16 +232,15 @@ def _read_logits(
         misfit = not 0 <= low < high - 1 < v
         span = None if misfit else (low, high)
     ids = None if step.token_ids is None else _columns(step.token_ids, count, v)
-    sums = sums_of(logits, ids, span, scratch)
-    table = sums.table
-    bad = holes(table[LARGEST, :count].tolist())
+    table = table_of(logits, ids, span, scratch)
+    rows: list[list[float]] = table.tolist()
+    bad = holes(rows[LARGEST][:count])
     if bad:
         problems.append(
             _fault("NONFINITE_LOGITS", index, "token_logits", "NaN, +inf or only -inf", tokens=bad)
         )
         return None
-    view = sums.view()
-    rows, log_z = view.values.tolist(), view.log_z.tolist()
+    log_z = rows[LOG_Z]
     _store(rows, 0, count, FULL, signals, tokens)
     if misfit:
         given = str(step.action_token_range)[:80]
@@ -255,7 +257,7 @@ def _read_logits(
             pairs = zip(log_z[count:], log_z, strict=False)
             tokens["action_mass"] = tuple([min(exp(part - all_), 1.0) for part, all_ in pairs])
             signals["action_mass"] = min(tokens["action_mass"])
-        tops = table[TOP, :count].tolist()
+        tops = rows[TOP][:count]
         outside = sum(
             [
                 not (span[0] <= top < span[1] and span[0] <= chosen < span[1])
@@ -264,14 +266,15 @@ def _read_logits(
         )
         if outside:
             signals["tokens_outside"] = float(outside)
-    if sums.chosen is not None:
+    if ids is not None:
         # Token by token, as the sums of huge logits may overflow.
-        total = sum([c - z for c, z in zip(sums.chosen.tolist(), log_z, strict=False)])
+        pairs = zip(rows[CHOSEN], log_z[:count], strict=False)
+        total = sum([chosen - z for chosen, z in pairs])
         signals["alpha"] = min(exp(total / count), 1.0)
     elif step.token_ids is not None:
         ids_given = str(step.token_ids)[:80]
         problems.append(_fault("TOKEN_IDS", index, "token_ids", ids_given, expected=[count, v]))
-    return crc32(view.log_z.data, crc32(view.values.data))
+    return crc32(table[VALUES.start : LOG_Z + 1].data)
 
 
 def _span(given: Any) -> tuple[int, int]:
@@ -302,7 +305,7 @@ def _store(
     tokens: dict[str, Numbers],
 ) -> None:
     """Keep the values of some tokens, their mean and the largest of them, by metric."""
-    for (mean, largest), whole in zip(keys, rows, strict=True):
+    for (mean, largest), whole in zip(keys, rows[VALUES], strict=True):
         row = whole[begin:end]
         signals[mean] = sum(row) / len(row)
         signals[largest] = max(row)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from math import log
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from monitor.metrics.compiled import compile_for
 from monitor.records import FloatArray
 
-Kernel = Callable[[Any, FloatArray], None]
+Kernel = Callable[[Any, NDArray[np.int64], int, int, FloatArray], None]
 
 CHUNK: Final = 1024
 """Logits whose exponentials lie in the innermost cache, and are summed up in float32."""
@@ -44,19 +46,23 @@ MAGNITUDE: Final = i32(0x7FFFFFFF)
 LOWEST: Final = i32(-0x80000000)
 
 
-def reduce(logits: Any, table: FloatArray) -> None:
-    """Write the table of sums, as :func:`monitor.metrics.sums.reduce_rows` returns it.
+def reduce(logits: Any, ids: NDArray[np.int64], low: int, high: int, table: FloatArray) -> None:
+    """Write the table of :mod:`monitor.metrics.tokens`.
 
     Args:
         logits: ``(R, V)`` float32, contiguous.
-        table: ``(6, R)``, written to.
+        ids: ``(R,)`` columns of the chosen tokens, or none.
+        low: the action bins' first class ...
+        high: ... and the one after their last; 0 where they are not looked at apart.
+        table: ``(12, R)``, or ``(12, 2 R)`` where the second half is of the bins; written to.
     """
-    count, v = logits.shape
+    count = logits.shape[0]
     log_e, e = np.empty(CHUNK, f32), np.empty(CHUNK, f32)
     power, scale = np.empty(CHUNK, f32), np.empty(CHUNK, f32)
     e_bits, power_bits, scale_bits = e.view(i32), power.view(i32), scale.view(i32)
-    for i in range(count):
-        row = logits[i]
+    for i in range(count if high == 0 else 2 * count):
+        row = logits[i] if i < count else logits[i - count, low:high]
+        v = len(row)
         bits = row.view(i32)
         # As integers floats keep their order once the negative ones are turned round; NaN and
         # +inf come out above all numbers.
@@ -71,6 +77,10 @@ def reduce(logits: Any, table: FloatArray) -> None:
         largest = row[at]
         table[0, i], table[1, i], table[2, i], table[3, i] = 0.0, 1.0, 1.0, 0.0
         table[4, i], table[5, i] = largest, at
+        table[6, i] = table[7, i] = table[8, i] = table[9, i] = 0.0
+        table[10, i], table[11, i] = largest, np.nan
+        if i < len(ids):
+            table[11, i] = row[ids[i]]
         if not np.isfinite(largest):
             continue
         z = weighted = squares = np.float64(0.0)
@@ -104,14 +114,19 @@ def reduce(logits: Any, table: FloatArray) -> None:
             weighted += part_weighted
             squares += part_squares
         e_bits[0] = second_bits
-        table[0, i], table[1, i], table[2, i] = weighted, squares, z
-        table[3, i] = e[0]
         if np.isnan(z):  # a NaN with its sign set comes out below all numbers
-            table[0, i], table[1, i], table[2, i], table[3, i] = 0.0, 1.0, 1.0, 0.0
-            table[4, i] = np.nan
+            table[4, i] = table[10, i] = np.nan
+            continue
+        table[0, i], table[1, i], table[2, i], table[3, i] = weighted, squares, z, e[0]
+        p1, log_z, scale_v = 1.0 / z, log(z), 1.0 - 1.0 / v
+        table[6, i] = min(max((log_z - weighted * p1) / log(v), 0.0), 1.0)
+        table[7, i] = min(max((1.0 - squares * p1 * p1) / scale_v, 0.0), 1.0)
+        table[8, i] = min(max(1.0 - (p1 - 1.0 / v) / scale_v, 0.0), 1.0)
+        table[9, i] = min(max(1.0 - (p1 - e[0] * p1), 0.0), 1.0)
+        table[10, i] = log_z + largest
 
 
 @cache
 def load_kernel() -> Kernel | None:
     """Return :func:`reduce` compiled, None without numba."""
-    return compile_for("void(f4[:,::1], f8[:,::1])", reduce, in_lanes=True)
+    return compile_for("void(f4[:,::1], i8[::1], i8, i8, f8[:,::1])", reduce, in_lanes=True)

@@ -7,8 +7,6 @@ stays in the cache. Logits on another device are summed up there; one transfer b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
 from math import isfinite, isnan
 from typing import Any, Final, NamedTuple, final
 
@@ -17,12 +15,14 @@ from numpy.typing import NDArray
 
 from monitor.metrics.kernel import load_kernel
 from monitor.metrics.tokens import (
+    CHOSEN,
     LARGEST,
+    ROWS,
     SECOND,
+    SUMS,
     TOP,
-    TokenView,
     Z,
-    token_view,
+    measure,
 )
 from monitor.records import FloatArray
 
@@ -103,30 +103,23 @@ class Scratch:
         self._kept[key] = made
 
 
-def reduce_rows(logits: NDArray[Any], scratch: Scratch) -> FloatArray:
-    """Return the table of sums of numpy logits.
+def reduce_rows(logits: NDArray[Any], table: FloatArray, scratch: Scratch) -> None:
+    """Write the sums of numpy logits, by numpy alone.
 
     A row that holds NaN or +inf, or only -inf, has a ``LARGEST`` that is not finite; its other
     sums mean nothing then, but are finite. -inf is a masked class: e = 0 and 0 log 0 = 0.
 
     Args:
         logits: ``(R, V)`` float32 or float64, V >= 2; not written to.
+        table: ``(6, R)``, rows as named in :mod:`monitor.metrics.tokens`.
         scratch: of the caller.
 
-    Returns:
-        ``(6, R)``, rows as named in :mod:`monitor.metrics.tokens`.
-
-    >>> reduce_rows(np.zeros((1, 4)), Scratch()).T.tolist()
+    >>> table = np.empty((6, 1))
+    >>> reduce_rows(np.zeros((1, 4)), table, Scratch())
+    >>> table.T.tolist()
     [[0.0, 4.0, 4.0, 1.0, 0.0, 0.0]]
     """
     count, v = logits.shape
-    table = np.empty((6, count))
-    kernel = load_kernel() if logits.dtype == np.float32 else None
-    if kernel is not None:
-        # Compiled for plain memory alone.
-        plain = logits.flags.c_contiguous and logits.flags.writeable
-        kernel(logits if plain else logits.copy(order="C"), table)
-        return table
     take = _stacked if v < LARGE else _long
     size = max(1, BLOCK // v) if v < LARGE else count
     with np.errstate(over="ignore", invalid="ignore"):
@@ -135,7 +128,6 @@ def reduce_rows(logits: NDArray[Any], scratch: Scratch) -> FloatArray:
             if not block.flags.c_contiguous:
                 block = np.ascontiguousarray(block)
             take(block, table[:, begin : begin + size], scratch)
-    return table
 
 
 def _stacked(logits: NDArray[Any], out: FloatArray, scratch: Scratch) -> None:
@@ -213,61 +205,59 @@ def _tamed(logits: NDArray[Any], largest: NDArray[Any], out: FloatArray, scratch
     tame = finite & (largest * largest < WILD / len(largest))
     calm = logits.copy()
     calm[~tame] = 0.0
-    out[:] = reduce_rows(calm, scratch)
+    reduce_rows(calm, out, scratch)
     wild = finite & ~tame
     if wild.any():
         wide = logits[wild].astype(np.float64)
         wide -= wide.max(axis=1, keepdims=True)
-        out[:, wild] = reduce_rows(np.maximum(wide, LEAST), scratch)
+        part = np.empty((len(out), len(wide)))
+        reduce_rows(np.maximum(wide, LEAST), part, scratch)
+        out[:, wild] = part
     out[LARGEST] = largest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sums:
-    """What the metrics need of the logits of R tokens.
-
-    Attributes:
-        table: ``(6, R)``, or ``(6, 2 R)`` where the second half is of the action bins alone.
-        chosen: ``(R,)`` logits of the chosen tokens; None without ids.
-        sizes: V, and how many bins where they are apart.
-    """
-
-    table: FloatArray
-    chosen: FloatArray | None
-    sizes: tuple[int, ...]
-
-    def view(self) -> TokenView:
-        """Return the metrics of all columns of the table."""
-        return token_view(self.table, self.sizes)
+NO_IDS: Final = np.empty(0, dtype=np.int64)
 
 
-def sums_of(
+def table_of(
     logits: Any, ids: NDArray[np.int64] | None, span: tuple[int, int] | None, scratch: Scratch
-) -> Sums:
-    """Return the sums of ``(R, V)`` logits.
+) -> FloatArray:
+    """Return the table of ``(R, V)`` logits: sums and metrics by token.
 
     Args:
         logits: numpy, float32 or float64, or a torch tensor, which stays on its device.
-        ids: ``(R,)`` valid columns.
+        ids: ``(R,)`` valid columns, of the chosen tokens.
         span: half-open range of the action bins within V.
         scratch: of the caller.
+
+    Returns:
+        ``(12, R)``, rows as named in :mod:`monitor.metrics.tokens`; ``(12, 2 R)`` with a span,
+        the second half of the action bins alone.
     """
     count, v = logits.shape
-    sizes = (v,) if span is None else (v, span[1] - span[0])
+    table = np.empty((ROWS, count if span is None else 2 * count))
     if not isinstance(logits, np.ndarray):
-        table, chosen = _device_table(logits, ids, span)
-        return Sums(table=table, chosen=chosen, sizes=sizes)
-    table = reduce_rows(logits, scratch)
+        _write_from_device(logits, ids, span, table)
+    else:
+        kernel = load_kernel() if logits.dtype == np.float32 else None
+        if kernel is not None:
+            # Compiled for plain memory alone.
+            plain = logits.flags.c_contiguous and logits.flags.writeable
+            logits = logits if plain else logits.copy(order="C")
+            columns = NO_IDS if ids is None else np.array(ids)
+            kernel(logits, columns, *(span or (0, 0)), table)
+            return table
+        reduce_rows(logits, table[SUMS, :count], scratch)
+        if span is not None:
+            bins = np.ascontiguousarray(logits[:, slice(*span)])
+            reduce_rows(bins, table[SUMS, count:], scratch)
+        table[CHOSEN] = np.nan
+        if ids is not None:
+            table[CHOSEN, :count] = logits[np.arange(count), ids]
+    measure(table[:, :count], v)
     if span is not None:
-        bins = reduce_rows(np.ascontiguousarray(logits[:, slice(*span)]), scratch)
-        table = np.concatenate((table, bins), axis=1)
-    chosen = None if ids is None else logits[_indices(count), ids].astype(np.float64)
-    return Sums(table=table, chosen=chosen, sizes=sizes)
-
-
-@lru_cache(maxsize=8)
-def _indices(count: int) -> NDArray[np.intp]:
-    return np.arange(count)
+        measure(table[:, count:], span[1] - span[0])
+    return table
 
 
 def on_a_device(logits: Any) -> bool:
@@ -276,9 +266,10 @@ def on_a_device(logits: Any) -> bool:
     return place != "cpu" and hasattr(logits, "detach")
 
 
-def _device_table(
-    logits: Any, ids: NDArray[np.int64] | None, span: tuple[int, int] | None
-) -> tuple[FloatArray, FloatArray | None]:
+def _write_from_device(
+    logits: Any, ids: NDArray[np.int64] | None, span: tuple[int, int] | None, table: FloatArray
+) -> None:
+    """Write the sums and the chosen logits of a table."""
     import torch
 
     with torch.no_grad():
@@ -298,7 +289,10 @@ def _device_table(
         whole = torch.stack([row.to(wide) for row in rows]).cpu().numpy().astype(np.float64)
     broken = ~np.isfinite(whole[LARGEST])
     whole[: SECOND + 1, broken] = 1.0
-    return whole[: TOP + 1], None if ids is None else whole[-1, : len(ids)]
+    table[SUMS] = whole[: TOP + 1]
+    table[CHOSEN] = np.nan
+    if ids is not None:
+        table[CHOSEN, : len(ids)] = whole[-1, : len(ids)]
 
 
 def _device_rows(x: Any) -> list[Any]:

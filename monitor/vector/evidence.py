@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from monitor.metrics.arrays import to_array
 from monitor.metrics.evidence import BINS, FARTHEST_M, FULL, UNIT_TOLERANCE
-from monitor.metrics.sums import Scratch, on_a_device, sums_of
-from monitor.metrics.tokens import LARGEST, TOP
+from monitor.metrics.sums import Scratch, on_a_device, table_of
+from monitor.metrics.tokens import CHOSEN, LARGEST, LOG_Z, TOP, VALUES
 from monitor.records import FloatArray, Step
 from monitor.vector.history import Mask
 
@@ -119,14 +119,12 @@ def read_logits(
             columns = (ids >= 0) & (ids < v) & (ids == np.floor(ids))
         valid = np.asarray(columns.all(axis=1), dtype=np.bool_)
     index = None if ids is None else np.where(valid[:, None], ids, 0).astype(np.int64).reshape(-1)
-    sums = sums_of(logits.reshape(n * tokens, v), index, span, scratch)
-    view = sums.view()
+    table = table_of(logits.reshape(n * tokens, v), index, span, scratch)
     # The first half is of all classes, the second, where there is one, of the bins alone.
-    table = sums.table.reshape(len(sums.table), -1, n, tokens)
-    whole = view.values.reshape(len(view.values), -1, n, tokens)
+    table = table.reshape(len(table), -1, n, tokens)
+    whole, log_zs = table[VALUES], table[LOG_Z]
     largest, top = table[LARGEST], table[TOP, 0]
     bad: Mask = np.asarray(~np.isfinite(largest[0]).all(axis=1))
-    log_zs = view.log_z.reshape(-1, n, tokens)
     stats, log_z = whole[:, 0], log_zs[0]
     stats[:, bad] = np.nan
     log_z[bad] = np.nan
@@ -153,10 +151,10 @@ def read_logits(
             values[most_bins] = values[most] if fits else np.full(n, np.nan)
     mass[bad] = outside[bad] = np.nan
     values["action_mass"], values["tokens_outside"] = mass, outside
-    if sums.chosen is not None:
+    if index is not None:
         note(faults, "TOKEN_IDS", ~valid & ~bad)
         good = valid & ~bad
-        chosen = sums.chosen.reshape(n, tokens)
+        chosen = table[CHOSEN, 0]
         alpha[good] = np.minimum(np.exp((chosen - log_z)[good].sum(axis=1) / tokens), 1.0)
     values["alpha"] = alpha
     note(faults, "NONFINITE_LOGITS", bad)

@@ -10,8 +10,8 @@ from scipy import special, stats
 
 from monitor.metrics import sums
 from monitor.metrics.kernel import load_kernel
-from monitor.metrics.sums import Scratch, reduce_rows
-from monitor.metrics.tokens import LARGEST, NAMES, TOP, TokenView, token_view
+from monitor.metrics.sums import Scratch, table_of
+from monitor.metrics.tokens import CHOSEN, LARGEST, LOG_Z, NAMES, SUMS, TOP, VALUES
 
 
 def reference(logits: np.ndarray) -> np.ndarray:
@@ -37,8 +37,8 @@ def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
         pytest.skip("needs numba, the extra fast")
 
 
-def view(logits: np.ndarray) -> TokenView:
-    return token_view(reduce_rows(logits, Scratch()), (logits.shape[1],))
+def table(logits: np.ndarray, scratch: Scratch | None = None) -> np.ndarray:
+    return table_of(logits, None, None, scratch or Scratch())[:CHOSEN]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -47,10 +47,10 @@ def view(logits: np.ndarray) -> TokenView:
 def test_values_equal_scipy(dtype: type, shape: tuple[int, int], scale: float) -> None:
     rng = np.random.default_rng(shape[1])
     logits: np.ndarray = (rng.normal(size=shape) * scale).astype(dtype)
-    seen = view(logits)
-    np.testing.assert_allclose(seen.values, reference(logits), atol=2e-6)
+    seen = table(logits)
+    np.testing.assert_allclose(seen[VALUES], reference(logits), atol=2e-6)
     expected = special.logsumexp(logits.astype(np.float64), axis=1)
-    np.testing.assert_allclose(seen.log_z, expected, rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(seen[LOG_Z], expected, rtol=1e-6, atol=1e-5)
 
 
 @pytest.mark.parametrize("offset", [-3e4, -40.0, 40.0, 3e4])
@@ -58,21 +58,21 @@ def test_values_equal_scipy(dtype: type, shape: tuple[int, int], scale: float) -
 def test_an_offset_common_to_all_classes_changes_nothing(offset: float, v: int) -> None:
     logits = (3.0 * np.random.default_rng(0).normal(size=(7, v))).astype(np.float32)
     moved = (logits + np.float32(offset)).astype(np.float32)
-    np.testing.assert_allclose(view(moved).values, reference(moved), atol=2e-6)
+    np.testing.assert_allclose(table(moved)[VALUES], reference(moved), atol=2e-6)
 
 
 @pytest.mark.parametrize("v", [3, 5000])
 def test_a_masked_class_counts_for_nothing(v: int) -> None:
     logits = np.full((1, v), -np.inf)
     logits[0, :2] = 1.0, 2.0
-    assert view(logits).values[0, 0] * np.log(v) == pytest.approx(0.582203, abs=1e-6)
+    assert table(logits)[VALUES][0, 0] * np.log(v) == pytest.approx(0.582203, abs=1e-6)
 
 
 @pytest.mark.parametrize("v", [3, 5000])
 def test_one_class_left_is_certain(v: int) -> None:
     logits = np.full((1, v), -np.inf, dtype=np.float32)
     logits[0, 1] = 5.0
-    np.testing.assert_allclose(view(logits).values, 0.0, atol=1e-6)
+    np.testing.assert_allclose(table(logits)[VALUES], 0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -82,14 +82,14 @@ def test_the_largest_numbers_of_a_type_are_still_numbers(dtype: type, v: int) ->
     logits: np.ndarray = np.full((2, v), -most, dtype=dtype)
     logits[0, 1] = logits[1, 1] = logits[1, 2] = most
     expected = reference(np.where(logits > 0, 0.0, -1e6))
-    np.testing.assert_allclose(view(logits).values, expected, atol=1e-6)
+    np.testing.assert_allclose(table(logits)[VALUES], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(200, 17), (3, 9000)])
 def test_values_stay_in_the_unit_interval_and_inputs_untouched(shape: tuple[int, int]) -> None:
     logits = np.random.default_rng(0).normal(size=shape).astype(np.float32) * 40
     before = logits.copy()
-    values = view(logits).values
+    values = table(logits)[VALUES]
     assert values.min() >= 0.0
     assert values.max() <= 1.0
     np.testing.assert_array_equal(logits, before)
@@ -98,13 +98,13 @@ def test_values_stay_in_the_unit_interval_and_inputs_untouched(shape: tuple[int,
 @pytest.mark.parametrize("shape", [(9, 16), (40, 8192)])
 def test_layout_and_access_do_not_matter(shape: tuple[int, int]) -> None:
     logits = np.random.default_rng(1).normal(size=shape).astype(np.float32)
-    plain, scratch = reduce_rows(logits, Scratch()), Scratch()
+    plain, scratch = table(logits), Scratch()
     frozen = logits.copy()
     frozen.setflags(write=False)
     wide = np.repeat(logits, 2, axis=1)[:, ::2]
     for other in (frozen, wide, np.asfortranarray(logits), logits[::-1][::-1]):
-        np.testing.assert_array_equal(reduce_rows(other, scratch), plain)
-    alone = np.concatenate([reduce_rows(row[None], scratch) for row in logits], axis=1)
+        np.testing.assert_array_equal(table(other, scratch), plain)
+    alone = np.concatenate([table(row[None], scratch) for row in logits], axis=1)
     np.testing.assert_array_equal(alone, plain)
 
 
@@ -115,24 +115,24 @@ def test_largest_is_not_finite_exactly_where_a_row_is_unusable(
     bad: float, v: int, dtype: type
 ) -> None:
     logits: np.ndarray = np.random.default_rng(2).normal(size=(3, v)).astype(dtype)
-    clean = reduce_rows(logits, Scratch())
+    clean = table(logits)
     logits[1, slice(None) if bad < 0 else 2] = bad
-    table = reduce_rows(logits, Scratch())
-    assert np.isfinite(table[LARGEST]).tolist() == [True, False, True]
-    assert np.isfinite(np.delete(table, LARGEST, axis=0)).all()
-    np.testing.assert_array_equal(table[:, [0, 2]], clean[:, [0, 2]])
-    assert table[TOP, 0] == logits[0].argmax()
+    seen = table(logits)
+    assert np.isfinite(seen[LARGEST]).tolist() == [True, False, True]
+    assert np.isfinite(np.delete(seen[SUMS], LARGEST, axis=0)).all()
+    np.testing.assert_array_equal(seen[:, [0, 2]], clean[:, [0, 2]])
+    assert seen[TOP, 0] == logits[0].argmax()
 
 
 def test_a_scratch_does_not_grow_nor_travel() -> None:
     scratch = Scratch()
     for v in range(2, 60):
-        reduce_rows(np.zeros((1, v)), scratch)
+        table(np.zeros((1, v)), scratch)
     assert len(scratch._kept) <= 8
     assert len(pickle.dumps(scratch)) < 100
     copied = copy.deepcopy(scratch)
     assert not copied._kept
-    np.testing.assert_array_equal(reduce_rows(np.eye(3), copied), reduce_rows(np.eye(3), scratch))
+    np.testing.assert_array_equal(table(np.eye(3), copied), table(np.eye(3), scratch))
 
 
 @pytest.mark.parametrize("v", [64, 5000])
@@ -141,10 +141,22 @@ def test_a_device_gives_the_same_sums(v: int) -> None:
     logits = (4.0 * rng.normal(size=(7, v))).astype(np.float32)
     logits[2, 5] = -np.inf
     ids, span = rng.integers(0, v, 7), (8, 40)
-    here = sums.sums_of(logits, ids, span, Scratch())
-    there = sums.sums_of(torch.from_numpy(logits), ids, span, Scratch())
-    assert here.sizes == there.sizes == (v, 32)
-    np.testing.assert_allclose(there.table, here.table, rtol=2e-5, atol=1e-5)
-    assert here.chosen is not None
-    assert there.chosen is not None
-    np.testing.assert_array_equal(there.chosen, here.chosen)
+    here = table_of(logits, ids, span, Scratch())
+    there = table_of(torch.from_numpy(logits), ids, span, Scratch())
+    np.testing.assert_allclose(there, here, rtol=2e-5, atol=1e-5)
+    np.testing.assert_array_equal(there[CHOSEN], here[CHOSEN])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bins_and_chosen_tokens_are_read_beside_the_whole(dtype: type) -> None:
+    rng = np.random.default_rng(4)
+    logits: np.ndarray = rng.normal(size=(5, 300)).astype(dtype)
+    ids = rng.integers(0, 300, 5)
+    ids.setflags(write=False)
+    seen = table_of(logits, ids, (100, 356 - 100), Scratch())
+    np.testing.assert_allclose(seen[:CHOSEN, :5], table(logits), rtol=1e-12)
+    np.testing.assert_allclose(seen[VALUES, 5:], reference(logits[:, 100:256]), atol=2e-6)
+    np.testing.assert_array_equal(
+        seen[CHOSEN, :5], np.take_along_axis(logits, ids[:, None], 1)[:, 0]
+    )
+    assert np.isnan(seen[CHOSEN, 5:]).all()
