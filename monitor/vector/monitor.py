@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.calibration import Calibration
 from monitor.config import MonitorConfig
-from monitor.errors import ConfigError, DimensionError, MisuseError, misuse
+from monitor.errors import DimensionError, MisuseError, misuse
 from monitor.faults import Setting, responses
 from monitor.metrics.sums import Scratch
 from monitor.pipeline import MUTED, Monitor, kalman_model
@@ -21,6 +21,7 @@ from monitor.vector.belief import VectorBelief
 from monitor.vector.evidence import Batch, note, read
 from monitor.vector.faults import VectorFaults
 from monitor.vector.history import Mask
+from monitor.vector.individual import Individuals
 from monitor.vector.motion import VectorMotion, VectorProgress
 from monitor.vector.rules import VectorPeaks, VectorRule
 from monitor.vector.samples import VectorSamples, read_pictures
@@ -76,8 +77,8 @@ class VectorMonitor:
     ``env_error`` may be sequences); NaN rows stand for a value that one environment lacks.
     Logits may be torch tensors; off the CPU they are summed up on their own device and one
     transfer brings the sums.
-    Plugins and ``info_window`` are not offered: a plugin is written for one robot, and the
-    Tri-Info signals count symbols in dictionaries, which arrays do not speed up.
+    Plugins, ``info_window`` and ``extra`` have no form in arrays: they run environment by
+    environment, each as in a monitor of its own, and cost what N single monitors cost.
 
     >>> monitor = VectorMonitor(num_envs=2, action_low=[-1.0] * 7, action_high=[1.0] * 7)
     >>> monitor.update(Step(action=np.zeros((2, 7)))).modes
@@ -97,7 +98,7 @@ class VectorMonitor:
 
         Raises:
             DimensionError: no environment, or an action space that does not fit.
-            ConfigError: the configuration names something unknown or not offered here.
+            ConfigError: the configuration names something unknown.
         """
         if num_envs < 1:
             message = f"num_envs {num_envs} must be at least 1"
@@ -106,7 +107,6 @@ class VectorMonitor:
             config, action_low=action_low, action_high=action_high, calibration=calibration
         )
         config = single.config
-        _check_offered(config)
         self.config: Final = config
         self.calibration: Final = calibration
         self.num_envs: Final = num_envs
@@ -122,6 +122,7 @@ class VectorMonitor:
         self._belief = VectorBelief(config.belief, kalman_model(config.belief, noise), n)
         setting: Setting = single.setting
         self._faults = VectorFaults(setting, n)
+        self._individuals = Individuals(metrics, setting, n)
         self._respond = responses(config.faults)
         self._peaks = VectorPeaks(metrics.peaks, metrics.window, n)
         self._rules = [VectorRule(rule, n) for rule in config.rules]
@@ -142,7 +143,7 @@ class VectorMonitor:
         which[slice(None) if envs is None else np.asarray(envs)] = True
         stages: tuple[Any, ...] = (
             self._samples, self._motion, self._progress, self._belief, self._faults,
-            self._score, self._controller, self._peaks, *self._rules,
+            self._score, self._controller, self._peaks, self._individuals, *self._rules,
         )  # fmt: skip
         for stage in stages:
             stage.reset(which)
@@ -176,9 +177,11 @@ class VectorMonitor:
         progress = self._progress
         progress.update(batch.action, batch.place, batch.goal, batch.gripper, values)
         self._belief.update(batch.goal, batch.alpha, progress.reversal, values)
+        self._individuals.measure(step, self._index, values, batch.faults)
         self._peaks.update(values)
         index = self._index.astype(np.float64)
         faults = self._faults.check(batch, step, values, index, self._succeeded, pictures)
+        self._individuals.check(self._index, values, self._succeeded, faults)
         score = self._controller.aggregate(
             self._score.update(values, self._succeeded, MUTED, self._moved)
         )
@@ -291,22 +294,3 @@ class VectorMonitor:
             if new.any():
                 began[mode.value] = new
         return began
-
-
-def _check_offered(config: MonitorConfig) -> None:
-    used = [
-        name
-        for name, value in (
-            ("metrics.plugins", config.metrics.plugins),
-            ("metrics.info_window", config.metrics.info_window),
-            ("faults.plugins", config.faults.plugins),
-        )
-        if value
-    ]
-    if used:
-        message = (
-            f"VectorMonitor does not offer {', '.join(used)}: plugins are written for one robot, "
-            "info_window counts symbols one by one; leave them out or use one Monitor per "
-            "environment"
-        )
-        raise ConfigError(message)

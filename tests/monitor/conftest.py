@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,49 @@ from monitor.metrics.catalogue import CATALOGUE
 LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
 HIGH = -LOW
 EXTRA = tuple(name for name, info in CATALOGUE.items() if info.needs == ("extra",))
+
+PLUGIN_CODE = """
+from monitor.faults import fault
+
+class Loudness:
+    ids = ("LOUD", "LOUD-bad")
+    def __init__(self, setting):
+        self.dim = len(setting.action_low)
+    def measure(self, step):
+        if step.hidden is None:
+            raise KeyError("no hidden")
+        return {"LOUD": float(abs(step.hidden).max()), "LOUD-bad": float("nan")}
+    def reset(self):
+        pass
+
+class TooLoud:
+    def __init__(self, setting):
+        pass
+    def check(self, scene):
+        loud = scene.metrics["LOUD"]
+        if loud == 4:
+            raise ZeroDivisionError("four")
+        return [fault("TOO_LOUD", scene, "shouting")] if loud and loud > 1 else []
+    def reset(self):
+        pass
+"""
+PLUGIN_NAMES = """[vlawatch.metrics]
+loud = loudness:Loudness
+[vlawatch.faults]
+loud = loudness:TooLoud
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package as pip would lay it out, on the path."""
+    (tmp_path / "loudness.py").write_text(PLUGIN_CODE, encoding="utf-8")
+    info = tmp_path / "loudness-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: loudness\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(PLUGIN_NAMES, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "loudness", raising=False)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from monitor import ConfigError, DimensionError, Mode, Monitor, MonitorConfig, Step
+from monitor import DimensionError, Mode, Monitor, MonitorConfig, Step
 from monitor.vector import VectorDecision, VectorMonitor
 
 LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
@@ -55,7 +55,10 @@ def one_of(given: dict[str, Any], i: int) -> Step:
     """The i-th environment's own step."""
     alone: dict[str, Any] = {}
     for name, value in given.items():
-        alone[name] = value if name == "action_token_range" or value is None else value[i]
+        if isinstance(value, dict):
+            alone[name] = {key: column[i] for key, column in value.items()}
+        else:
+            alone[name] = value if name == "action_token_range" or value is None else value[i]
     return Step(**alone)
 
 
@@ -128,18 +131,16 @@ CONFIGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("sections", CONFIGS)
-@pytest.mark.parametrize("quiet", [True, False])
-def test_equals_single_monitors_with_resets_of_their_own(
-    sections: dict[str, Any], quiet: bool
-) -> None:
-    n = 40
+def compare(
+    sections: dict[str, Any], quiet: bool, steps: int, n: int, more: Callable[..., dict[str, Any]]
+) -> VectorDecision:
+    """Run both beside each other, with resets of single environments; return the last decision."""
     rng = np.random.default_rng(len(str(sections)))
     config = MonitorConfig.model_validate(sections)
     vector = VectorMonitor(config, num_envs=n, action_low=LOW, action_high=-LOW)
     singles = [Monitor(config, action_low=LOW, action_high=-LOW) for _ in range(n)]
-    for t in range(45):
-        given = wild(rng, n, quiet)
+    for t in range(steps):
+        given = {**wild(rng, n, quiet), **more(rng, n)}
         decision = vector.update(Step(**given))
         for i, monitor in enumerate(singles):
             equal(decision, i, monitor, one_of(given, i))
@@ -148,6 +149,35 @@ def test_equals_single_monitors_with_resets_of_their_own(
             vector.reset(again)
             for env in again.tolist():
                 singles[env].reset()
+    return decision
+
+
+@pytest.mark.parametrize("sections", CONFIGS)
+@pytest.mark.parametrize("quiet", [True, False])
+def test_equals_single_monitors_with_resets_of_their_own(
+    sections: dict[str, Any], quiet: bool
+) -> None:
+    compare(sections, quiet, steps=45, n=40, more=lambda rng, n: {})
+
+
+@pytest.mark.usefixtures("installed")
+def test_plugins_information_and_extra_equal_single_monitors() -> None:
+    sections = {
+        "metrics": {"plugins": ("loud",), "info_window": 4, "peaks": ("LOUD", "PI0-DV")},
+        "faults": {"plugins": ("loud",), "respond": LENIENT | {"TOO_LOUD": "recover"}},
+        "controller": {"tau_halt": 1.5, "budget": 50},
+    }
+
+    def more(rng: np.random.Generator, n: int) -> dict[str, Any]:
+        hidden = rng.choice([0.5, 2.0, 4.0], size=(n, 3))
+        extra = {"PI0-DV": rng.uniform(size=n), "TB-E": np.zeros(n), "MINE": rng.normal(size=n)}
+        extra["MINE"][rng.integers(n)] = np.nan
+        return {"hidden": hidden if rng.uniform() < 0.9 else None, "extra": extra}
+
+    decision = compare(sections, quiet=True, steps=25, n=6, more=more)
+    assert np.isfinite(decision.metrics["MINE"]).any()
+    assert np.isfinite(decision.metrics["INFO-A"]).any()
+    assert decision.faults["METRIC_ERROR"].all()  # TB-E is not theirs to give
 
 
 def test_still_arms_stall_alike() -> None:
@@ -184,9 +214,6 @@ def test_a_batch_of_the_wrong_shape_is_a_fault_everywhere() -> None:
     assert decision.modes == [Mode.HALT] * 2
 
 
-def test_what_is_not_offered_is_refused(make_monitor: Callable[..., Monitor]) -> None:
-    config = MonitorConfig.model_validate({"metrics": {"info_window": 8}})
-    with pytest.raises(ConfigError, match="info_window"):
-        VectorMonitor(config, num_envs=2, action_low=LOW, action_high=-LOW)
+def test_no_environment_is_refused() -> None:
     with pytest.raises(DimensionError):
         VectorMonitor(num_envs=0, action_low=LOW, action_high=-LOW)
