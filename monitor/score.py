@@ -68,7 +68,7 @@ class Surprise:
 
     def __init__(self, table: TailTable, decades: float) -> None:
         self._values = table.values
-        knots = [-log10(1.0 - level) / decades for level in table.levels]
+        knots = [-log10(1.0 - level) / decades + 0.0 for level in table.levels]  # no -0.0
         steps = [b - a for a, b in pairwise(table.values)]
         rises = [b - a for a, b in pairwise(knots)]
         self._knots = [knots[0], *knots]

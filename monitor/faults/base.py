@@ -62,7 +62,16 @@ class Setting:
     still_path_m: float
 
 
-def fault(code: str, scene: Scene, message: str, **detail: Any) -> Fault:
-    """Return a fault with its step."""
+def fault(
+    code: str,
+    scene: Scene,
+    message: str,
+    *,
+    field: str | None = None,
+    value: Any = None,
+    **detail: Any,
+) -> Fault:
+    """Return a fault with its step, the field of the step that shows it, and the value there."""
     text = f"step {scene.step}: {message}"
-    return Fault(code=code, message=text, detail={"step": scene.step, **detail})
+    about = {"step": scene.step, "field": field, "value": value, **detail}
+    return Fault(code=code, message=text, detail=about)

@@ -35,7 +35,10 @@ class Stall:
         if self._count < self._need:
             return []
         text = f"the arm has not moved for {self._count} windows and the goal is not reached"
-        return [fault("STALL", scene, text, value=self._count, uninformative=list(SMOOTH))]
+        field, smooth = "tcp_position", list(SMOOTH)
+        return [
+            fault("STALL", scene, text, field=field, value=self._count, uninformative=smooth)
+        ]
 
 
 @final
@@ -66,7 +69,7 @@ class Drop:
         if self._lost < self._need:
             return []
         text = f"success of step {self._first} is lost for {self._lost} steps"
-        return [fault("DROP", scene, text, value=self._first)]
+        return [fault("DROP", scene, text, field="success", value=self._first)]
 
 
 @final

@@ -31,11 +31,14 @@ class DataFaults:
         found = list(evidence.problems)
         if evidence.policy_error is not None:
             code = error_code(evidence.policy_error)
-            found.append(fault(code, scene, evidence.policy_error, field="action"))
+            error = evidence.policy_error
+            found.append(fault(code, scene, error, field="policy_error", value=error))
         if evidence.env_error is not None:
-            found.append(fault("ENV_ERROR", scene, evidence.env_error))
+            error = evidence.env_error
+            found.append(fault("ENV_ERROR", scene, error, field="env_error", value=error))
         if not evidence.decode_ok:
-            found.append(fault("MALFORMED_TOKENS", scene, "the tokens do not decode to an action"))
+            text = "the tokens do not decode to an action"
+            found.append(fault("MALFORMED_TOKENS", scene, text, field="decode_ok", value=False))
         action = evidence.action
         if action is None:
             if not any(one.code in ACTIONLESS for one in found):

@@ -26,4 +26,4 @@ class Guard:
             return list(self._inner.check(scene))
         except Exception as error:  # foreign code may raise anything
             text = f"fault detector {self._name!r} raised {error!r}"
-            return [fault("DETECTOR_ERROR", scene, text, field=self._name)]
+            return [fault("DETECTOR_ERROR", scene, text, field=self._name, value=repr(error))]

@@ -144,8 +144,8 @@ class Extractor:
         """Return ``(K, D)`` actions on [0, 1]."""
         array = to_array(value)
         if array is None or array.ndim != 2 or array.shape[1] != self._dim or len(array) == 0:
-            seen = None if array is None else list(array.shape)
-            problems.append(_fault(f"{kind}_SHAPE", index, field, seen, expected=["K", self._dim]))
+            expected = ["K", self._dim]
+            problems.append(_fault(f"{kind}_SHAPE", index, field, _shape(value), expected=expected))
             return None
         if not np.isfinite(array).all():
             rows = np.flatnonzero(~np.isfinite(array).all(axis=1)).tolist()
@@ -162,9 +162,8 @@ class Extractor:
         else:
             row = to_row(value, size)
         if row is None:
-            given = getattr(value, "shape", None)
-            seen = list(given) if given is not None else type(value).__name__
-            problems.append(_fault(f"{kind}_SHAPE", index, field, str(seen), expected=[size]))
+            seen = str(_shape(value))
+            problems.append(_fault(f"{kind}_SHAPE", index, field, seen, expected=[size]))
             return None
         # One product tells: 0 * x is NaN for NaN and for both infinities.
         if sum([0.0 * x for x in row]) != 0.0:
@@ -180,6 +179,14 @@ def _fault(code: str, index: int, field: str, value: Any, **more: Any) -> Fault:
         message=f"step {index}: {field} is {value}{extra}",
         detail={"step": index, "field": field, "value": value, **more},
     )
+
+
+def _shape(value: Any) -> list[int] | str:
+    """Return the shape of what was given, or what it is where it has none."""
+    try:
+        return [int(size) for size in value.shape]
+    except Exception:  # no array, or a foreign one with a shape of its own kind
+        return type(value).__name__
 
 
 def _number(kind: str, field: str, value: Any, index: int, problems: list[Fault]) -> float | None:
@@ -220,7 +227,7 @@ def _read_logits(
         logits = to_array(logits)
     shape = () if logits is None else tuple(logits.shape)
     if len(shape) != 2 or shape[0] < 1 or shape[1] < 2:
-        seen = None if logits is None else list(shape)
+        seen = _shape(step.token_logits)
         problems.append(_fault("LOGITS_SHAPE", index, "token_logits", seen, expected="(N, V)"))
         return None
     if logits.dtype == np.uint8:
@@ -316,7 +323,7 @@ def _read_image(image: Any, index: int, problems: list[Fault]) -> tuple[int | No
     array = to_array(image)
     right = array is not None and array.ndim == 3 and array.shape[2] == 3 and array.size > 0
     if array is None or not right or array.dtype != np.uint8:
-        seen = None if array is None else {"shape": list(array.shape), "dtype": str(array.dtype)}
+        seen = _shape(image) if array is None else f"{_shape(array)} {array.dtype}"
         expected = "(H, W, 3) uint8"
         problems.append(_fault("CAMERA_FORMAT", index, "image", seen, expected=expected))
         return None, None

@@ -28,29 +28,30 @@ def read_extra(
     ({'PI0-DV': 0.25}, ["step 3: extra TB-E is the monitor's own metric; choose another id"])
     """
     if not isinstance(given, Mapping):
-        problems.append(
-            _fault(index, f"is {type(given).__name__}, expected a mapping by metric id")
-        )
+        text = f"is {type(given).__name__}, expected a mapping by metric id"
+        problems.append(_fault(index, text, given))
         return
     for key, value in given.items():
         name = str(key)
         info = CATALOGUE.get(name)
         if info is not None and info.needs != ("extra",):
-            problems.append(_fault(index, f"{name} is the monitor's own metric; choose another id"))
+            text = f"{name} is the monitor's own metric; choose another id"
+            problems.append(_fault(index, text, value))
             continue
         signals[name] = None
         if value is None:
             continue
         number = to_scalar(value)
         if number is None or not isfinite(number):
-            problems.append(_fault(index, f"{name} is {str(value)[:40]}, expected a finite number"))
+            text = f"{name} is {str(value)[:40]}, expected a finite number"
+            problems.append(_fault(index, text, value))
         else:
             signals[name] = number
 
 
-def _fault(index: int, text: str) -> Fault:
+def _fault(index: int, text: str, value: Any) -> Fault:
     return Fault(
         code="METRIC_ERROR",
         message=f"step {index}: extra {text}",
-        detail={"step": index, "field": "extra"},
+        detail={"step": index, "field": "extra", "value": str(value)[:40]},
     )

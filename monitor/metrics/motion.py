@@ -87,7 +87,7 @@ class Motion:
         self._space = np.stack((low, high, np.where(high > low, high - low, 1.0)))
         self._dim = len(low)
         self._window = window
-        self._unknown = 0.0 if zeros else None
+        self._zeros = zeros
         width = self._dim + POSE
         self._means = _means(self._dim, window)
         self._absolute = np.zeros((window - 3, 3 * width))
@@ -108,12 +108,14 @@ class Motion:
         for state in (self._absolute, self._row, self._last, self._normal, self._held):
             state[:] = 0.0
         self._runs = [0, 0, 0]
+        self._steps = 0
         self._last_position: Numbers | None = None
         self._last_quaternion: Numbers | None = None
 
     def update(self, evidence: Evidence, values: dict[str, float | None]) -> None:
         """Take one step in and write its metrics into ``values``."""
         row, runs, dim = self._row, self._runs, self._dim
+        self._steps += 1
         if evidence.action is None:
             runs[0] = 0
         else:
@@ -148,28 +150,35 @@ class Motion:
         self._write(values)
 
     def _write(self, values: dict[str, float | None]) -> None:
-        full, unknown = self._window, self._unknown
+        full, steps = self._window, self._steps
         action, place, turn = (run >= full for run in self._runs)
         means: list[float] = self._out.tolist()
         if action and place and turn and self._dim >= POSE:
             values.update(zip(IDS, means, strict=True))
         else:
+            # As published, the warm-up of an input that is there may count as calm; a hole never.
+            blank = [0.0 if self._zeros and run == steps else None for run in self._runs]
             for k in range(3):
                 a, ap, ao, _, p, o = means[6 * k : 6 * k + 6]
-                self._write_known(k, (a, ap, ao) if action else None, values)
-                known = (p if place else unknown, o if turn else unknown)
+                self._write_known(k, (a, ap, ao) if action else None, blank[0], values)
+                known = (p if place else blank[1], o if turn else blank[2])
                 values.update(zip(TCP_IDS[k][1:], known, strict=True))
                 there = [x for x in known if x is not None]
                 values[TCP_IDS[k][0]] = sum(there) / 2.0 if len(there) == 2 else None
-        values["TI"] = self._jerkiness() if place else unknown
+        warming = self._zeros and self._runs[1] == steps
+        values["TI"] = self._jerkiness() if place else 0.0 if warming else None
 
     def _write_known(
-        self, k: int, means: tuple[float, ...] | None, values: dict[str, float | None]
+        self,
+        k: int,
+        means: tuple[float, ...] | None,
+        blank: float | None,
+        values: dict[str, float | None],
     ) -> None:
         """Write the k-th order's action metrics; parts that so short an action lacks stay None."""
         for name, at, size in zip(ACTION_IDS[k], range(3), (1, 3, 6), strict=True):
             if means is None:
-                values[name] = self._unknown
+                values[name] = blank if self._dim >= size else None
             else:
                 values[name] = means[at] if self._dim >= size else None
 

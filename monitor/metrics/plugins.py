@@ -73,6 +73,10 @@ def measure(
             Fault(
                 code="METRIC_ERROR",
                 message=f"step {index}: metric {'/'.join(plugin.ids)} raised {error!r}",
-                detail={"step": index, "field": plugin.ids[0] if plugin.ids else ""},
+                detail={
+                    "step": index,
+                    "field": plugin.ids[0] if plugin.ids else "",
+                    "value": repr(error),
+                },
             )
         )

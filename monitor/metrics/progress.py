@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from math import dist
 from typing import final
 
@@ -24,6 +25,16 @@ def is_reversal(a: Numbers, b: Numbers, floor: float, cosine: float) -> bool:
         return False
     dot = a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
     return bool(dot < cosine * na**0.5 * nb**0.5)
+
+
+def spread(row: Iterable[float | None]) -> float:
+    """Return largest minus least of what is known in ``row``, 0 where little is.
+
+    >>> spread([None, 0.25, 1.0])
+    0.75
+    """
+    known = [x for x in row if x is not None]
+    return max(known) - min(known) if known else 0.0
 
 
 @final
@@ -53,7 +64,8 @@ class Progress:
         self.reversal: bool | None = None
         self._places: deque[Numbers] = deque(maxlen=self._window)
         self._paths: deque[float] = deque(maxlen=self._window - 1)
-        self._grips: deque[float] = deque(maxlen=self._window)
+        self._openings: deque[float | None] = deque(maxlen=self._window)
+        self._commands: deque[float | None] = deque(maxlen=self._window)
         self._goals: deque[float] = deque(maxlen=self._window)
         self._goal_paths: deque[float] = deque(maxlen=self._window - 1)
         self._turns: deque[bool] = deque(maxlen=self._window - 1)
@@ -111,11 +123,13 @@ class Progress:
             if self._places:
                 self._paths.append(dist(self._places[-1], place))
             self._places.append(place)
-        grip = evidence.gripper
-        if grip is None and evidence.action is not None:
-            grip = evidence.action[self._gripper_index]
-        if grip is not None:
-            self._grips.append(grip)
+        opening, action = evidence.gripper, evidence.action
+        self._openings.append(opening)
+        # What is commanded stands in for what is not measured, on a scale of its own.
+        told = None
+        if opening is None and action is not None:
+            told = action[self._gripper_index]
+        self._commands.append(told)
         path = None
         if len(self._places) == self._window:
             path = sum(self._paths)
@@ -125,6 +139,6 @@ class Progress:
             # Without a pose, a goal distance that does not change says the same.
             path = sum(self._goal_paths)
         if path is not None:
-            moved = len(self._grips) > 1 and max(self._grips) - min(self._grips)
-            busy = moved > self._gripper_change
+            most = max(spread(self._openings), spread(self._commands))
+            busy = most > self._gripper_change
             values["STILL"] = 0.0 if busy else self._floor / (self._floor + path)

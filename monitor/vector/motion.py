@@ -10,7 +10,7 @@ from monitor.config import MetricsConfig
 from monitor.metrics.instability import DIVISORS, jerk_weights
 from monitor.metrics.motion import ACTION_IDS, POSE, TCP_IDS
 from monitor.records import FloatArray
-from monitor.vector.history import Ints, Mask, OwnPace, Turns, count_on
+from monitor.vector.history import Ints, Mask, Turns, count_on
 
 Values = dict[str, FloatArray]
 
@@ -37,7 +37,8 @@ class VectorMotion:
         self._low, self._high = low, high
         self._span = np.where(high > low, high - low, 1.0)
         self._dim, self._window = len(low), config.window
-        self._unknown = 0.0 if config.warmup == "zeros" else np.nan
+        self._zeros = config.warmup == "zeros"
+        self._steps = np.zeros(n, dtype=np.int64)
         width = self._dim + POSE
         parts = [at for at in (0, 3, 6) if at < self._dim] + [self._dim, self._dim + 3]
         self._starts = np.array([k * width + at for k in range(3) for at in parts])
@@ -56,7 +57,7 @@ class VectorMotion:
         self._last[which] = self._row[which] = self._before[which] = np.nan
         for place in self._places:
             place[which] = np.nan
-        for run in self._runs:
+        for run in (*self._runs, self._steps):
             run[which] = 0
 
     def update(self, action: FloatArray, place: FloatArray, turn: FloatArray, out: Values) -> None:
@@ -71,6 +72,7 @@ class VectorMotion:
         row[:, 2 * width :] = row[:, width : 2 * width] - last[:, width:]
         last[:] = row[:, : 2 * width]
         before[:, :dim], before[:, dim : dim + 3], before[:, dim + 3 :] = normal, place, turn
+        self._steps += 1
         for run, given in zip(self._runs, (action, place, turn), strict=True):
             count_on(run, ~np.isnan(given[:, 0]))
         self._rows.push(np.add.reduceat(np.abs(row), self._starts, axis=1))
@@ -79,7 +81,7 @@ class VectorMotion:
 
     def _write(self, out: Values) -> None:
         sums = np.add.reduce(self._rows.rows, axis=0).T.copy()
-        acts, places, turns = (run >= self._window for run in self._runs)
+        acts, places, turns = self._runs
         start = 0
         for (a, ap, ao), (t, tp, to), divisor in zip(ACTION_IDS, TCP_IDS, DIVISORS, strict=True):
             end = start + self._parts
@@ -96,8 +98,9 @@ class VectorMotion:
         jerk = sum(w * p for w, p in zip(self._jerk, self._places, strict=True) if w != 0.0)
         out["TI"] = self._known(places, np.sqrt((np.asarray(jerk) ** 2).sum(axis=1)))
 
-    def _known(self, full: Mask, values: FloatArray) -> FloatArray:
-        return np.where(full, values, self._unknown)
+    def _known(self, run: Ints, values: FloatArray) -> FloatArray:
+        blank = np.where(run == self._steps, 0.0, np.nan) if self._zeros else np.nan
+        return np.where(run >= self._window, values, blank)
 
 
 @final
@@ -109,7 +112,8 @@ class VectorProgress:
         w = self._window = config.window
         self._places, self._goals = Turns(w, (n, 3)), Turns(w, (n,))
         self._paths, self._goal_paths = Turns(w - 1, (n,)), Turns(w - 1, (n,))
-        self._reversals, self._grips = Turns(w - 1, (n,)), OwnPace(w, n)
+        self._reversals = Turns(w - 1, (n,))
+        self._openings, self._commands = Turns(w, (n,)), Turns(w, (n,))
         self._last_action = np.full((n, 3), np.nan)
         self._last_place = np.full((n, 3), np.nan)
         self._last_goal, self._first_goal = np.full(n, np.nan), np.full(n, np.nan)
@@ -120,9 +124,9 @@ class VectorProgress:
 
     def reset(self, which: Mask) -> None:
         """Begin an episode in some environments."""
-        for ring in (self._places, self._goals, self._paths, self._goal_paths, self._reversals):
+        rings = (self._places, self._goals, self._paths, self._goal_paths, self._reversals)
+        for ring in (*rings, self._openings, self._commands):
             ring.clear(which)
-        self._grips.clear(which)
         for state in (self._last_action, self._last_place, self._last_goal, self._first_goal):
             state[which] = np.nan
         for run in (self._place_run, self._goal_run, self._pair_run):
@@ -198,16 +202,18 @@ class VectorProgress:
         self._places.push(place)
         self._last_place = place.copy()
         count_on(self._place_run, known)
-        self._grips.push(np.where(np.isnan(gripper), action[:, self._index], gripper))
+        self._openings.push(gripper)
+        self._commands.push(np.where(np.isnan(gripper), action[:, self._index], np.nan))
         full = self._place_run >= self._window
         path = np.where(full, self._paths.rows.sum(axis=0), np.nan)
         out["TCP-path"] = path
         net = np.sqrt(((self._places.oldest - place) ** 2).sum(axis=1))
         out["TCP-net"] = np.where(full, net, np.nan)
         path = np.where(known, path, path_to_goal)
-        rows = self._grips.rows
-        spread = np.fmax.reduce(rows, axis=0) - np.fmin.reduce(rows, axis=0)
-        busy = spread > self._config.gripper_change
+        busy = np.zeros(len(action), dtype=bool)
+        for rows in (self._openings.rows, self._commands.rows):
+            spread = np.fmax.reduce(rows, axis=0) - np.fmin.reduce(rows, axis=0)
+            busy |= spread > self._config.gripper_change
         floor = self._config.still_path_m
         still = np.where(busy, 0.0, floor / (floor + path))
         out["STILL"] = np.where(np.isnan(path), np.nan, still)

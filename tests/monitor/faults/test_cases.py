@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,19 @@ def test_4_standing_still_after_success_or_while_gripping_is_right(make_monitor:
     assert first(lost, "DROP") == 3 + 8
     flicker = run(make_monitor(), [Step(**still, success=t in {3, 4, 9, 15}) for t in range(20)])
     assert not any("DROP" in codes(d) for d in flicker)
+
+
+@pytest.mark.parametrize("every", [2, 4, 9])
+@pytest.mark.parametrize("told", [-1.0, 1.0])
+def test_4_a_gripper_sensor_that_flickers_hides_no_stall(
+    make_monitor: Make, every: int, told: float
+) -> None:
+    steady = Step(
+        action=[0.0] * 6 + [told], tcp_position=[0.3, 0.0, 0.1], goal_distance=0.3, gripper=0.5
+    )
+    blinking = [replace(steady, gripper=0.5 if t % every else None) for t in range(40)]
+    expected = first(run(make_monitor(), [steady] * 40), "STALL")
+    assert first(run(make_monitor(), blinking), "STALL") == expected
 
 
 def test_3_a_resting_arm_without_logits_is_not_blind(make_monitor: Make) -> None:

@@ -96,7 +96,12 @@ def test_a_hole_makes_its_own_metrics_unknown_for_a_whole_window() -> None:
 
 def test_the_replication_codes_zeros_are_to_be_had() -> None:
     motion = Motion(LOW, -LOW, 8, 1.0, zeros=True)
-    assert run(motion, Evidence(action=tuple(LOW)))["A-AI"] == 0.0
+    calm = []
+    for t in range(24):
+        values = run(motion, Evidence(action=None if t == 12 else tuple(LOW)))
+        assert values["TCP-AI_p"] is values["TI"] is None  # an input that is absent is no calm
+        calm.append(values["A-AI"])
+    assert calm == [0.0] * 12 + [None] * 8 + [0.0] * 4  # and neither is a hole
 
 
 def test_jerk_in_seconds_scales_by_the_cube_of_the_period() -> None:
