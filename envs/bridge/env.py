@@ -130,7 +130,7 @@ class BridgeEnv(gym.Env[Any, Any]):
         seen, _ = self.sim.reset(seed=0, options={"episode_id": scene, "reconfigure": True})
         self._scene, self._elapsed, self._held_steps = scene, 0, 0
         self._begun = self._world()
-        return self._keep(seen)
+        return self._keep(seen, self.sim.evaluate())
 
     def step(
         self, action: NDArray[np.floating[Any]]
@@ -147,9 +147,11 @@ class BridgeEnv(gym.Env[Any, Any]):
         sent = np.clip(wanted, -ACTION_HIGH, ACTION_HIGH)
         # ManiSkill reads the rotation as Euler angles, SimplerEnv as an axis-angle vector.
         sent[3:6] = euler_xyz(sent[3:6])
-        seen, *_ = self.sim.step(sent.astype(np.float32))
+        # ManiSkill adds what is grasped now to what it remembers: with nothing to remember, it is now.
+        self.sim.episode_stats["is_src_obj_grasped"][:] = False
+        seen, _, _, _, told = self.sim.step(sent.astype(np.float32))
         self._elapsed += 1
-        obs, info = self._keep(seen)
+        obs, info = self._keep(seen, told)
         done = self._elapsed >= self.horizon_steps
         return obs, float(info["success"]), False, done, info
 
@@ -195,9 +197,9 @@ class BridgeEnv(gym.Env[Any, Any]):
     def _world(self) -> dict[str, FloatArray]:
         return {name: _pose7(actor.pose) for name, actor in self.sim.objs.items()}
 
-    def _keep(self, seen: Any) -> tuple[Observation, Any]:
+    def _keep(self, seen: Any, told: Any) -> tuple[Observation, Any]:
         """What is seen and true now, kept for privileged readers and copied for the caller."""
-        self.last = self._observe(seen), self._tell()
+        self.last = self._observe(seen), self._tell(told)
         return deepcopy(self.last)
 
     def _observe(self, seen: Any) -> Observation:
@@ -212,11 +214,10 @@ class BridgeEnv(gym.Env[Any, Any]):
             joint_positions=joints,
         )
 
-    def _tell(self) -> Any:
+    def _tell(self, told: Any) -> Any:
         sim, task = self.sim, self.task
         base, tool, world = self._base(), self._tool(), self._world()
-        grasped = bool(sim.agent.is_grasping(sim.objs[task.object])[0])
-        verdict = bool(sim.evaluate()["success"][0])
+        grasped, verdict = (bool(told[name][0]) for name in ("is_src_obj_grasped", "success"))
         success = verdict and not grasped
         self._held_steps = self._held_steps + 1 if grasped else 0
         thing, goal = world[task.object], world[task.target]
