@@ -36,9 +36,7 @@ class Stall:
             return []
         text = f"the arm has not moved for {self._count} windows and the goal is not reached"
         field, smooth = "tcp_position", list(SMOOTH)
-        return [
-            fault("STALL", scene, text, field=field, value=self._count, uninformative=smooth)
-        ]
+        return [fault("STALL", scene, text, field=field, value=self._count, uninformative=smooth)]
 
 
 @final

@@ -27,12 +27,15 @@ class VisionBypass:
         self._output: int | Numbers | None = None
         self._image: int | None = None
         self._count = 1
+        self._has_logits = False
 
     def check(self, scene: Scene) -> list[Fault]:
         """Return the fault from the n-th equal answer to different pictures on."""
         evidence = scene.evidence
         output: int | Numbers | None = evidence.logits_id
-        if output is None:
+        self._has_logits |= output is not None
+        # Where there have been logits, a step without them says nothing, as one without a picture.
+        if not self._has_logits:
             output = evidence.action
             if output is not None and hypot(*output[:3]) <= self._still:
                 self._output, self._count = None, 1

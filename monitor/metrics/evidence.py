@@ -62,8 +62,12 @@ class Extractor:
         signals: dict[str, float | None] = {}
         tokens: dict[str, Numbers] = {}
         action = None
+        decode_ok = step.decode_ok is True or _truth(step.decode_ok) is not False
         if step.action is not None:
             action = self._numbers("ACTION", "action", step.action, self._dim, index, problems)
+            if not decode_ok:
+                # The wrong number of values is what the policy itself calls malformed tokens.
+                problems = [one for one in problems if one.code != "ACTION_SHAPE"]
         position = quaternion = distance = gripper = latency = None
         if step.tcp_position is not None:
             position = self._numbers("POSE", "tcp_position", step.tcp_position, 3, index, problems)
@@ -108,7 +112,7 @@ class Extractor:
             success=_truth(step.success),
             policy_error=None if step.policy_error is None else str(step.policy_error),
             env_error=None if step.env_error is None else str(step.env_error),
-            decode_ok=step.decode_ok is not False,
+            decode_ok=decode_ok,
             signals=signals,
             tokens=tokens,
             logits_id=logits_id,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from monitor.faults import Setting
 from monitor.faults.data import ACTIONLESS, error_code
+from monitor.metrics.arrays import to_array
 from monitor.records import FloatArray, Step
 from monitor.vector.evidence import Batch, note
 from monitor.vector.history import Mask, OwnPace
@@ -36,7 +37,9 @@ class VectorFaults:
         self._lost = np.zeros(n, dtype=np.int64)
         self._moved = np.zeros(n)
         self._place = np.full((n, 3), np.nan)
-        self._output: FloatArray | None = None
+        self._prints: FloatArray = np.full((n, 0), np.nan)
+        self._moves = np.full((n, len(setting.action_low)), np.nan)
+        self._worded = np.zeros(n, dtype=bool)
         self.reset(np.ones(n, dtype=bool))
 
     def reset(self, which: Mask) -> None:
@@ -49,8 +52,8 @@ class VectorFaults:
         self._start[which] = self._place[which] = np.nan
         self._lost[which] = 0
         self._moved[which] = 0.0
-        if self._output is not None:
-            self._output[which] = np.nan
+        self._prints[which] = self._moves[which] = np.nan
+        self._worded[which] = False
 
     def check(
         self, batch: Batch, step: Step, values: dict[str, FloatArray], index: FloatArray,
@@ -89,8 +92,9 @@ class VectorFaults:
         for code, where in errors(step.policy_error, self._n).items():
             note(faults, code, where)
         note(faults, "ENV_ERROR", texts(step.env_error, self._n))
-        decoded = np.broadcast_to(np.asarray(step.decode_ok, dtype=bool), (self._n,))
-        note(faults, "MALFORMED_TOKENS", ~decoded)
+        told = to_array(step.decode_ok)
+        if told is not None and told.size in (1, self._n):
+            note(faults, "MALFORMED_TOKENS", np.broadcast_to(told.reshape(-1) <= 0.5, (self._n,)))
         action = batch.action
         absent = np.isnan(action[:, 0])
         for code in ACTIONLESS & faults.keys():
@@ -102,24 +106,27 @@ class VectorFaults:
     def _bypass(
         self, batch: Batch, pictures: tuple[FloatArray, FloatArray] | None, faults: dict[str, Mask]
     ) -> None:
-        if pictures is not None:
-            output = batch.action if batch.print_of_logits is None else batch.print_of_logits
-            last = self._output
-            if last is None or last.shape != output.shape:
-                last = np.full_like(output, np.nan)
-            usable = ~np.isnan(pictures[0]) & ~np.isnan(output[:, 0])
-            if batch.print_of_logits is None:
-                # To stay may be the right answer to every picture; see the single detector.
-                move = np.sqrt((output[:, :3] ** 2).sum(axis=1))
-                resting = ~np.isnan(output[:, 0]) & (move <= self._setting.still_path_m)
-                self._blind = np.where(resting, 1, self._blind)
-                last = np.where(resting[:, None], np.nan, last)
-                usable &= ~resting
-            equal = (output == last).all(axis=1)
-            other = pictures[0] != self._seen_image
-            self._blind = np.where(usable, np.where(equal, self._blind + other, 1), self._blind)
-            self._seen_image = np.where(usable, pictures[0], self._seen_image)
-            self._output = np.where(usable[:, None], output, last)
+        images = np.full(self._n, np.nan) if pictures is None else pictures[0]
+        prints, action = batch.print_of_logits, batch.action
+        if prints is None:
+            prints = np.full(self._prints.shape, np.nan)
+        elif prints.shape != self._prints.shape:
+            self._prints = np.full_like(prints, np.nan)
+        worded = ~np.isnan(prints).any(axis=1) & (prints.shape[1] > 0)
+        self._worded |= worded
+        # Without logits, to stay may be the right answer to every picture; see the single one.
+        moved = ~self._worded & ~np.isnan(action[:, 0])
+        resting = moved & (np.sqrt((action[:, :3] ** 2).sum(axis=1)) <= self._setting.still_path_m)
+        equal = np.where(
+            worded, (prints == self._prints).all(axis=1), (action == self._moves).all(axis=1)
+        )
+        usable = ~np.isnan(images) & (worded | (moved & ~resting))
+        count = np.where(equal, self._blind + (images != self._seen_image), 1)
+        self._blind = np.where(resting, 1, np.where(usable, count, self._blind))
+        self._seen_image = np.where(usable, images, self._seen_image)
+        self._prints = np.where((usable & worded)[:, None], prints, self._prints)
+        moves = np.where((usable & ~worded)[:, None], action, self._moves)
+        self._moves = np.where(resting[:, None], np.nan, moves)
         note(faults, "VISION_BYPASS", self._blind >= self._config.blind_steps)
 
     def _camera(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from monitor import Decision, Mode, Monitor, MonitorConfig, Step
 
@@ -144,6 +145,20 @@ def test_4_a_gripper_sensor_that_flickers_hides_no_stall(
     assert first(run(make_monitor(), blinking), "STALL") == expected
 
 
+@pytest.mark.parametrize("every", [2, 3])
+def test_3_a_step_without_logits_frees_no_blind_policy(make_monitor: Make, every: int) -> None:
+    rng, logits = np.random.default_rng(3), np.eye(7, 16)
+    steps = [
+        Step(
+            action=np.full(7, 0.02),
+            token_logits=logits if t % every else None,
+            image=rng.integers(0, 256, (8, 8, 3), dtype=np.uint8),
+        )
+        for t in range(40)
+    ]
+    assert first(run(make_monitor(), steps), "VISION_BYPASS") <= 16
+
+
 def test_3_a_resting_arm_without_logits_is_not_blind(make_monitor: Make) -> None:
     rng = np.random.default_rng(4)
     pictures = [rng.integers(0, 256, (8, 8, 3), dtype=np.uint8) for _ in range(20)]
@@ -163,6 +178,16 @@ def test_5_actions_of_another_normalisation(make_monitor: Make) -> None:
     assert decisions[7].mode is Mode.HALT
     right = [Step(action=a * 0.03) for a in rng.uniform(-1, 1, (20, 7))]
     assert not any(codes(d) for d in run(make_monitor(), right))
+
+
+@pytest.mark.parametrize("told", [False, np.False_, 0, np.array(False), torch.tensor(False)])
+@pytest.mark.parametrize("count", [7, 68])
+def test_6_whatever_says_no_and_however_many_values_came(
+    make_monitor: Make, told: Any, count: int
+) -> None:
+    decision = make_monitor().update(Step(action=np.zeros(count), decode_ok=told))
+    assert codes(decision) == {"MALFORMED_TOKENS"}
+    assert decision.mode is Mode.RECOVER
 
 
 def test_6_a_malformed_decode_recovers_and_zeros_are_not_calm(make_monitor: Make) -> None:

@@ -198,6 +198,28 @@ def test_still_arms_stall_alike() -> None:
     assert Mode.RECOVER in {pair[0] for pair in modes}
 
 
+def test_blind_arms_are_seen_alike_whatever_is_missing() -> None:
+    rng, n = np.random.default_rng(6), 4
+    vector = VectorMonitor(num_envs=n, action_low=LOW, action_high=-LOW)
+    singles = [Monitor(action_low=LOW, action_high=-LOW) for _ in range(n)]
+    blind = 0
+    for t in range(60):
+        given: dict[str, Any] = {
+            "action": np.full((n, 7), 0.02) * (rng.uniform(size=(n, 1)) < 0.95),
+            "token_logits": np.tile(np.eye(7, 16), (n, 1, 1)) if t > 20 and t % 3 else None,
+            "image": rng.integers(0, 256, (n, 8, 8, 3), dtype=np.uint8) if t % 5 else None,
+            "decode_ok": np.array([True, True, True, t != 30]),
+        }
+        if given["token_logits"] is not None:
+            given["token_logits"][1] += t
+            given["token_logits"][2, 0, 0] = np.nan
+        decision = vector.update(Step(**given))
+        for i, monitor in enumerate(singles):
+            equal(decision, i, monitor, one_of(given, i))
+        blind += int(decision.faults.get("VISION_BYPASS", np.zeros(n)).sum())
+    assert blind > 20
+
+
 def test_errors_of_some_environments() -> None:
     vector = VectorMonitor(num_envs=3, action_low=LOW, action_high=-LOW)
     errors: Any = [None, "boom", "STALE_ACTION: late"]
