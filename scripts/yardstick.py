@@ -96,6 +96,10 @@ def ours() -> dict[str, Callable[[int], object]]:
     return calls
 
 
+def _softmax(pool: list[torch.Tensor], number: int) -> None:
+    torch.softmax(pool[number % len(pool)], dim=-1)
+
+
 def _update(monitor: Monitor, steps: list[Step], number: int) -> None:
     if number == 0:
         monitor.reset()
@@ -112,10 +116,10 @@ def main() -> None:
     reference, own = theirs(given.folder), ours()
     v = 32064
     pool = [torch.from_numpy(s.token_logits) for s in made_up_steps(16, vocabulary=v)]
-    rows = {
+    rows: dict[str, Callable[[int], object]] = {
         **{f"theirs, {name}": call for name, call in reference.items()},
         **{f"ours, {name}": call for name, call in own.items()},
-        f"torch.softmax 7×{v}": lambda number: torch.softmax(pool[number % 16], dim=-1),
+        f"torch.softmax 7×{v}": partial(_softmax, pool),
     }
     times: dict[str, list[float]] = {name: [] for name in rows}
     gc.disable()
