@@ -144,6 +144,8 @@ class RecoveryConfig(_Section):
     gripper_open: FiniteFloat = 1.0
     """Value of the gripper's action that opens it; clipped to the action space."""
     gripper_close: FiniteFloat = -1.0
+    gripper_relative: bool = False
+    """The gripper's number is a change of the opening: half-way between the two asks for none."""
     held_opening: tuple[Share, Share] = (0.06, 0.9)
     """Measured openings between which a commanded-closed gripper holds something."""
 

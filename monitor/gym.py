@@ -9,7 +9,9 @@ from typing import Any, Final, final
 import gymnasium
 import numpy as np
 
+from monitor.config import MonitorConfig
 from monitor.errors import DimensionError
+from monitor.fit import fit_config
 from monitor.pipeline import Monitor
 from monitor.records import Decision, Step
 from monitor.transition import Transition, read_reset, read_step, unbatch
@@ -30,12 +32,17 @@ POLICY_FIELDS: Final = (
 )
 
 
+GYMNASIUM: Final = ("action_space", "observation_space", "metadata", "spec", "render_mode")
+TOLD: Final = ("control_dt_s", "robot", "usual_translation")
+"""What :func:`monitor.fit.fit_config` asks an environment for."""
+
+
 class _AnyEnv(gymnasium.Env[Any, Any]):
     """Makes a gymnasium environment of an object that only has ``reset`` and ``step``."""
 
     def __init__(self, env: Any) -> None:
         self.inner = env
-        for name in ("action_space", "observation_space", "metadata", "spec", "render_mode"):
+        for name in (*GYMNASIUM, *TOLD):
             if hasattr(env, name):
                 setattr(self, name, getattr(env, name))
 
@@ -65,7 +72,7 @@ class MonitoredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     Args:
         env: environment, or any object with ``reset`` and ``step``.
-        monitor: reset with every episode; None makes one for the environment's action space.
+        monitor: reset with every episode; None makes one for the environment, as it says of itself.
         task: key of the task, where ``info["task"]`` does not say it.
         measure_latency: take the time between handing out an observation and getting an action
             for the policy's latency, where :meth:`attach` does not give it.
@@ -91,7 +98,7 @@ class MonitoredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         measure_latency: bool = True,
     ) -> None:
         super().__init__(env if isinstance(env, gymnasium.Env) else _AnyEnv(env))
-        self.monitor = _monitor_for(self.env.action_space) if monitor is None else monitor
+        self.monitor = _monitor_for(self.env) if monitor is None else monitor
         self._task = task
         self._measure_latency = measure_latency
         self._attached: dict[str, Any] = {}
@@ -157,9 +164,14 @@ class MonitoredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return {**info, "monitor": decision}
 
 
-def _monitor_for(space: Any) -> Monitor:
+def _monitor_for(env: Any) -> Monitor:
+    space = env.action_space
     low, high = getattr(space, "low", None), getattr(space, "high", None)
     if low is None or high is None:
         msg = f"action space {space!r} has no low and high; pass a monitor of your own"
         raise DimensionError(msg)
-    return Monitor(action_low=unbatch(np.asarray(low), 1), action_high=unbatch(np.asarray(high), 1))
+    return Monitor(
+        fit_config(MonitorConfig(), env),
+        action_low=unbatch(np.asarray(low), 1),
+        action_high=unbatch(np.asarray(high), 1),
+    )

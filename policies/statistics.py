@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import ConfigError, unknown_name
 
-__all__ = ["ActionStatistics", "statistics_for"]
+__all__ = ["ActionStatistics", "statistics_for", "usual"]
 
 FloatArray = NDArray[np.float64]
+ROUNDING: Final = 1.001
+"""A value that lies on its quantile must not be beyond it by half precision."""
+LEAST_M: Final = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,6 +55,16 @@ class ActionStatistics:
             raise ConfigError(msg)
         return cls(q01=q01, q99=q99, mask=mask)
 
+    def usual_translation(self, scale: float = 1.0) -> tuple[float, ...] | None:
+        """Largest usual value of the first three dimensions; None where there are fewer.
+
+        Args:
+            scale: factor on what :meth:`unnormalize` gives.
+        """
+        if len(self.q01) < 3:
+            return None
+        return usual(np.where(self.mask, np.maximum(abs(self.q01), abs(self.q99)), 1.0), scale)
+
     def unnormalize(self, normalized: ArrayLike) -> FloatArray:
         """Robot units of normalised actions, shape ``(..., D)``."""
         x = np.asarray(normalized, dtype=np.float64)
@@ -62,6 +75,15 @@ class ActionStatistics:
         a = np.asarray(actions, dtype=np.float64)
         scaled = 2.0 * (a - self.q01) / np.maximum(self.q99 - self.q01, 1e-9) - 1.0
         return np.clip(np.where(self.mask, scaled, a), -1.0, 1.0)
+
+
+def usual(largest: FloatArray, scale: float = 1.0) -> tuple[float, ...]:
+    """Limits of a translation out of the largest usual value per dimension.
+
+    A dimension that never moves in the data gets a limit of a tenth of a millimetre.
+    """
+    limits = np.maximum(largest[:3] * abs(scale) * ROUNDING, LEAST_M)
+    return tuple(limits.tolist())
 
 
 def statistics_for(norm_stats: Mapping[str, Any], key: str | None) -> ActionStatistics:

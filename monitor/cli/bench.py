@@ -47,12 +47,14 @@ def bench(
     from monitor.rollout.benchmark import StepTimes
 
     one_thread()
-    check_names(policy, config=monitor, checkpoint=checkpoint)
+    here = env if env_python is None else None
+    check_names(policy, env=here, config=monitor, checkpoint=checkpoint)
     host = EnvHost.chosen(env_python, isolate=False, deadline_s=env_deadline_s)
     agent, _ = open_policy(policy, checkpoint=checkpoint, device=device)
     world = open_env(env, host)
     watcher = make_monitor(
         world,
+        agent,
         config=monitor,
         calibration=None,
         policy_name=policy,

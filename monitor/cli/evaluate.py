@@ -54,7 +54,7 @@ def evaluate(
     Clean and disturbed scenes, watched only and with the monitor acting: pass rates, false alarms,
     failures alerted and how early, AUROC, success with recovery on and off on the same scenes.
     """
-    from monitor.cli.session import check_env_name, check_names, find_calibration, one_thread
+    from monitor.cli.session import check_names, find_calibration, one_thread
     from monitor.config import load_config
     from monitor.errors import ConfigError
     from monitor.rollout import parse_scenes
@@ -64,8 +64,7 @@ def evaluate(
 
     one_thread()
     check_writable(out)
-    check_names(policy, config=monitor, checkpoint=checkpoint)
-    check_env_name(env)
+    check_names(policy, env=env, config=monitor, checkpoint=checkpoint)
     if calibrate_on is not None and calibration is not None:
         msg = "give --calibrate-on or --calibration, not both: the one fits what the other reads"
         raise ConfigError(msg)

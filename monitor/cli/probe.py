@@ -38,7 +38,8 @@ def probe(
     from monitor.transition import read_reset
 
     one_thread()
-    check_names(policy, checkpoint=checkpoint, further=policy_arg, url=url)
+    here = env if env_python is None else None
+    check_names(policy, env=here, checkpoint=checkpoint, further=policy_arg, url=url)
     agent, _ = open_policy(
         policy,
         policy_arg,

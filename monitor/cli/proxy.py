@@ -7,6 +7,7 @@ from copy import deepcopy
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from monitor.config import MonitorConfig
     from monitor.pipeline import Monitor
     from monitor.proxy.request import EnvTold
+    from monitor.proxy.service import Served
 
 __all__ = ["proxy"]
 
@@ -111,7 +113,7 @@ def proxy(
     run = ProxyRun(folder, env_name=env, url=server.url, summarise=build_summary)
 
     @cache
-    def prototype(given: EnvTold, served: str) -> Monitor:
+    def prototype(given: EnvTold, served: Served) -> Monitor:
         return _monitor(given, served, settings, monitor, calibration, env, act=act)
 
     service = ProxyService(
@@ -167,7 +169,7 @@ def _numbers(text: str, option: str) -> tuple[float, ...]:
 
 def _monitor(
     told: EnvTold,
-    served: str,
+    served: Served,
     settings: MonitorConfig,
     source: str,
     calibration: Path | None,
@@ -176,17 +178,22 @@ def _monitor(
     act: bool,
 ) -> Monitor:
     """A monitor for one episode of a client."""
+    from envs.robot import ROBOTS
     from monitor.cli.session import find_calibration, with_switches
+    from monitor.fit import fit_config
     from monitor.pipeline import Monitor
 
-    config = with_switches(settings, enforce=act, recovery=True)
-    if told.control_dt_s is not None:
-        config = config.model_copy(update={"control_dt_s": told.control_dt_s})
+    world = SimpleNamespace(
+        action_space=SimpleNamespace(low=told.action_low, high=told.action_high),
+        control_dt_s=told.control_dt_s,
+        robot=ROBOTS.get(told.robot or ""),
+    )
+    config = fit_config(with_switches(settings, enforce=act, recovery=True), world, served)
     fitted = find_calibration(
         config,
         source=source,
         given=calibration,
-        policy_name=served,
+        policy_name=served.name,
         env_name=env_name,
         task=None,
     )

@@ -99,7 +99,6 @@ def run(
     from monitor.cli.session import (
         EnvHost,
         check_disturbance,
-        check_env_name,
         check_names,
         make_monitor,
         one_thread,
@@ -122,12 +121,17 @@ def run(
     if swap_instruction:
         extra["swap_instruction"] = True
     specs = read_specs(scenes, seed=seed, options=extra)
-    check_names(policy, config=monitor, checkpoint=checkpoint, further=policy_arg, url=url)
+    check_names(
+        policy,
+        env=env if env_python is None else None,
+        config=monitor,
+        checkpoint=checkpoint,
+        further=policy_arg,
+        url=url,
+    )
     folder = out if out is not None else _new_folder(env, policy)
     (check_writable if resume else check_free)(folder)
     host = EnvHost.chosen(env_python, isolate=isolate, deadline_s=env_deadline_s)
-    if host is None or host.python is None:
-        check_env_name(env)
     # Before the environment: a mistyped argument is said at once, a simulator takes its time.
     agent, given = open_policy(
         policy,
@@ -143,6 +147,7 @@ def run(
         check_disturbance(world, disturbance)
     watcher = make_monitor(
         world,
+        agent,
         config=monitor,
         calibration=calibration,
         policy_name=getattr(agent, "served", None) or policy,
@@ -159,7 +164,7 @@ def run(
         seed=seed,
     )
     if probe and specs:
-        header["start"] = _start(world, agent, specs[0])
+        header["start"] = _start(world, agent, specs[0], watcher)
     with ExitStack() as stack:
         sinks = load_sinks(sink or (), folder, stack)
         look = _look(f"{env} · {policy}", watcher)
@@ -191,11 +196,11 @@ def run(
         raise typer.Exit(Exit.EARLY)
 
 
-def _start(world: Any, agent: Any, spec: EpisodeSpec) -> StartReport:
+def _start(world: Any, agent: Any, spec: EpisodeSpec, watcher: Monitor) -> StartReport:
     """Refuse a policy that does not fit or does not look; say what is merely odd."""
     from monitor.rollout.startup import check_start
 
-    report = check_start(world, agent, spec)
+    report = check_start(world, agent, spec, limits=watcher.config.faults.unnorm_limits)
     if report.contract:
         said = " · ".join(f"{name} {text}" for name, text in report.contract.items())
         log.info("start check: %s", said)

@@ -14,6 +14,7 @@ from monitor.calibration import Calibration
 from monitor.cli.options import pairs
 from monitor.config import MonitorConfig, config_folder, load_config
 from monitor.errors import ConfigError, EnvStartError, MonitorError, unknown_name
+from monitor.fit import fit_config
 from monitor.pipeline import Monitor
 
 __all__ = [
@@ -99,6 +100,7 @@ def open_env(name: str, host: EnvHost | None = None, **kwargs: Any) -> Any:
 def check_names(
     policy: str,
     *,
+    env: str | None = None,
     config: str = "default",
     checkpoint: str | None = None,
     further: list[str] | None = None,
@@ -108,6 +110,7 @@ def check_names(
 
     Args:
         policy: name.
+        env: name of an environment of this Python; None checks none.
         config: of the monitor, name or file.
         checkpoint: folder, where one is given.
         further: arguments of the policy as ``NAME=VALUE``, which may hold the two others too.
@@ -118,6 +121,8 @@ def check_names(
     """
     from policies import list_policies
 
+    if env is not None:
+        check_env_name(env)
     known = list_policies()
     if policy not in known:
         raise ConfigError(unknown_name("policy", policy, known))
@@ -219,6 +224,7 @@ def _yaml(name: str, text: str) -> Any:
 
 def make_monitor(
     env: Any,
+    policy: Any,
     *,
     config: str,
     calibration: Path | None,
@@ -229,22 +235,15 @@ def make_monitor(
     """Make the monitor for an environment and a policy.
 
     Args:
-        env: asked for its action space and control period.
+        env: asked for its action space, and with the policy for what :func:`fit_config` takes.
+        policy: that acts.
         config: shipped name or path of a YAML file.
         calibration: file; None takes the one that the configuration names, if it names one.
         policy_name: for the configuration's choice.
         env_name: for the configuration's choice.
         switches: as :func:`with_switches` takes them.
     """
-    settings = with_switches(load_config(config), **switches)
-    period = getattr(env.unwrapped, "control_dt_s", None)
-    if period is not None and period != settings.control_dt_s:
-        log.warning(
-            "the configuration says control_dt_s %g, the environment runs at %g; using the latter",
-            settings.control_dt_s,
-            period,
-        )
-        settings = settings.model_copy(update={"control_dt_s": float(period)})
+    settings = fit_config(with_switches(load_config(config), **switches), env, policy)
     task = getattr(env.unwrapped, "task", None)
     fitted = find_calibration(
         settings,

@@ -14,7 +14,7 @@ from monitor.config import MonitorConfig
 from monitor.pipeline import Monitor
 from monitor.proxy.request import EnvTold
 from monitor.proxy.run import ProxyRun
-from monitor.proxy.service import ProxyService, Upstream
+from monitor.proxy.service import ProxyService, Served, Upstream
 from monitor.rollout.benchmark import Timing, time_calls
 from policies import Observation, Policy, PolicyOutput
 from policies.wire.address import Listen
@@ -96,7 +96,7 @@ def _serve_policy(pipe: Connection) -> None:
 def _serve_proxy(pipe: Connection, upstream: str) -> None:
     run = ProxyRun(None, env_name="bench", url=upstream)
 
-    def make_monitor(told: EnvTold, served: str) -> Monitor:
+    def make_monitor(told: EnvTold, served: Served) -> Monitor:
         watching = MonitorConfig.model_validate({"controller": {"enforce": False}})
         return Monitor(watching, action_low=told.action_low, action_high=told.action_high)
 

@@ -29,11 +29,13 @@ class EnvTold:
         action_low: lower end of the action space, ``(D,)``.
         action_high: upper end.
         control_dt_s: seconds of a step; None where it is not told.
+        robot: name of :data:`envs.robot.ROBOTS`; None where it is not told, or is none of them.
     """
 
     action_low: tuple[float, ...]
     action_high: tuple[float, ...]
     control_dt_s: float | None
+    robot: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -152,6 +154,7 @@ def _env_told(given: Any) -> EnvTold | None:
         action_low=tuple(low.astype(np.float64).ravel().tolist()),
         action_high=tuple(high.astype(np.float64).ravel().tolist()),
         control_dt_s=_number(given.get("control_dt_s")),
+        robot=_text(given.get("robot")),
     )
 
 

@@ -27,8 +27,9 @@ from policies.wire.client import POLICY_VIOLATION, RemoteError, open_websocket
 from policies.wire.codec import MAX_MESSAGE_BYTES, WireFormatError, decode
 from policies.wire.keys import KeyMap, ours
 from policies.wire.listener import HEALTH_PATH
+from policies.wire.remote import usual_of
 
-__all__ = ["MakeMonitor", "ProxyService", "Upstream"]
+__all__ = ["MakeMonitor", "ProxyService", "Served", "Upstream"]
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +39,22 @@ NO_BOUNDS: Final = (
     "monitored; give --action-low and --action-high, comma-separated numbers"
 )
 
-MakeMonitor = Callable[[EnvTold, str], Monitor]
-"""Makes a monitor for a client's action space and period, and the name of the served policy."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What the server says of its policy.
+
+    Attributes:
+        name: "remote" where it does not say.
+        usual_translation: as of :class:`policies.Policy`; None where it does not say.
+    """
+
+    name: str
+    usual_translation: tuple[float, ...] | None = None
+
+
+MakeMonitor = Callable[[EnvTold, Served], Monitor]
+"""Makes a monitor for a client's environment and the served policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +185,7 @@ class ProxyService:
         line: Line,
         first: Request,
         told: EnvTold | None,
-        served: str,
+        served: Served,
         instruction: str | None,
     ) -> Request | None:
         """Watch an episode; the request that begins the next one."""
@@ -194,7 +209,7 @@ class ProxyService:
             gripper_index=monitor.config.recovery.gripper_index,
         )
         try:
-            reason = self._run.watch(world, monitor, served).message
+            reason = self._run.watch(world, monitor, served.name).message
         except TraceError as error:
             log.error("this episode is not monitored: %s", error)  # noqa: TRY400
             reason = str(error)
@@ -230,14 +245,17 @@ class ProxyService:
         return None if frame is None else read_request(frame, self._keys)
 
 
-def _served(first: Frame) -> str:
-    """Name of the served policy, where the server is ours."""
+def _served(first: Frame) -> Served:
+    """What the server's first frame says of its policy, where the server is ours."""
     try:
-        name = decode(first).get(ours("policy"))
+        told = decode(first)
     except WireFormatError as error:
         log.warning("the server's first frame cannot be read: %s", error)
-        name = None
-    return name if isinstance(name, str) else "remote"
+        told = {}
+    name = told.get(ours("policy"))
+    return Served(
+        name=name if isinstance(name, str) else "remote", usual_translation=usual_of(told)
+    )
 
 
 def _refuses(error: Exception) -> bool:

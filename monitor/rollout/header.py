@@ -18,6 +18,9 @@ from monitor.rollout.records import EpisodeSpec
 
 __all__ = ["run_header"]
 
+METRIC_LAG_STEPS: Final[Mapping[str, int]] = {"TI": 2}
+"""Metrics whose value at a step is of an earlier one: a third derivative needs steps after it."""
+
 _PACKAGES: Final = (
     "vlawatch",
     "numpy",
@@ -67,6 +70,7 @@ def run_header(
         "env_host": getattr(env, "host", None),
         "policy": {"name": policy_name, "kwargs": dict(policy_kwargs or {})},
         "monitor": monitor.config.model_dump(mode="json"),
+        "metric_lag_steps": dict(METRIC_LAG_STEPS),
         "calibration": None if calibration is None else calibration.model_dump(mode="json"),
         "seed": seed,
         "episodes": [

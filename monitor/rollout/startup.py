@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
@@ -72,7 +72,9 @@ class StartReport:
             raise StartRefusedError("\n".join(["the run does not start:", *reasons]))
 
 
-def check_start(env: Any, policy: Policy, spec: EpisodeSpec) -> StartReport:
+def check_start(
+    env: Any, policy: Policy, spec: EpisodeSpec, *, limits: Sequence[float] | None = None
+) -> StartReport:
     """Look at the contract of a policy and an environment, and ask the policy some questions.
 
     The environment is reset, never stepped. What raises here is left to the loop, which makes an
@@ -82,6 +84,8 @@ def check_start(env: Any, policy: Policy, spec: EpisodeSpec) -> StartReport:
         env: as :func:`monitor.rollout.run_episode` takes it.
         policy: with ``needs_image = False`` it may be blind, as a privileged expert is.
         spec: episode whose first picture is used.
+        limits: largest usual translation per dimension, metres, that the monitor holds the policy
+            to; None takes the action space's ends.
     """
     began = asked = perf_counter()
     findings: list[Finding] = []
@@ -95,7 +99,7 @@ def check_start(env: Any, policy: Policy, spec: EpisodeSpec) -> StartReport:
         seen = start.sensed()
         contract |= _contract(env, policy, seen.get("image"))
         findings += _space(env) + _picture(policy, seen.get("image"))
-        findings += _robots(env, policy) + _statistics(env, policy)
+        findings += _robots(env, policy) + _statistics(env, policy, limits)
         if not findings:
             findings += _answer(env, policy, start)
         if getattr(policy, "needs_image", True) and not any(one.refuses for one in findings):
@@ -129,6 +133,9 @@ def _contract(env: Any, policy: Policy, image: Any) -> dict[str, str]:
     statistics: Any = getattr(policy, "statistics", None)
     if (key := getattr(statistics, "key", None)) is not None:
         found["unnorm_key"] = str(key)
+    usual = getattr(policy, "usual_translation", None)
+    if usual is not None:
+        found["translation"] = f"{', '.join(f'{one:.3g}' for one in usual)} m at most, usually"
     there, wanted = _gripper(getattr(env, "unwrapped", env)), _gripper(policy)
     if there is not None:
         found["gripper"] = f"{there} opens"
@@ -197,7 +204,7 @@ def _robot_name(owner: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _statistics(env: Any, policy: Policy) -> list[Finding]:
+def _statistics(env: Any, policy: Policy, limits: Sequence[float] | None) -> list[Finding]:
     """Un-normalisation, where the policy shows its statistics (``q01``, ``q99``, ``mask``)."""
     known = getattr(policy, "statistics", None)
     if known is None or getattr(known, "q01", None) is None:
@@ -211,15 +218,18 @@ def _statistics(env: Any, policy: Policy) -> list[Finding]:
         )
         return [Finding(code="ACTION_SHAPE", message=text, refuses=True)]
     mask = np.asarray(getattr(known, "mask", np.ones(q01.shape)), dtype=bool)
-    share = np.maximum(np.abs(q01), np.abs(q99)) / np.maximum(np.abs(low), np.abs(high))
+    reach = np.maximum(np.abs(low), np.abs(high))
+    if limits is not None:
+        reach[: len(limits)] = np.minimum(reach[: len(limits)], limits)
+    share = np.maximum(np.abs(q01), np.abs(q99)) / reach
     wrong = mask & ((share > TOO_FAR) | ((share < TOO_NEAR) & (share > 0.0)))
     wrong[-1] = False  # the gripper has a convention of its own
     found = []
     if wrong.any():
         numbers = ", ".join(f"{index}: x{share[index]:.3g}" for index in np.flatnonzero(wrong))
         text = (
-            f"the policy's usual range does not fit the action space (dimension: factor {numbers})"
-            "; is it the unnorm_key of this robot?"
+            f"the policy's usual range does not fit what is expected here (dimension: factor "
+            f"{numbers}); is it the unnorm_key of this robot?"
         )
         found.append(Finding(code="UNNORM_MISMATCH", message=text, refuses=bool(wrong.sum() >= 3)))
     # The last dimension; where it is not scaled, its quantiles still tell the data's convention.

@@ -24,6 +24,7 @@ from typing import Any, Final, final
 from monitor.calibration import Calibration
 from monitor.config import MonitorConfig
 from monitor.errors import ConfigError
+from monitor.fit import fit_config
 from monitor.jsonable import dumps
 from monitor.pipeline import Monitor
 from monitor.rollout import (
@@ -211,12 +212,8 @@ def _run_arm(plan: StudyPlan, arm: _Arm, calibration: Calibration | None, makers
     try:
         space = env.action_space
         controller = plan.config.controller.model_copy(update={"enforce": arm.act})
-        update: dict[str, Any] = {"controller": controller}
-        period = getattr(env.unwrapped, "control_dt_s", None)
-        if period is not None:
-            update["control_dt_s"] = float(period)
         monitor = Monitor(
-            plan.config.model_copy(update=update),
+            fit_config(plan.config.model_copy(update={"controller": controller}), env, policy),
             action_low=space.low,
             action_high=space.high,
             calibration=calibration,

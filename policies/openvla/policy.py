@@ -83,8 +83,11 @@ class OpenVLAPolicy:
             published = self._adapter.convention.unnorm_key
             unnorm_key = published if published in self.config.norm_stats else None
         self.statistics = statistics_for(self.config.norm_stats, unnorm_key)
+        scale = 1.0
         if self._adapter is not None:
             self._adapter.require_opening(float(self.statistics.q01[-1]))
+            scale = self._adapter.convention.action_scale
+        self.usual_translation = self.statistics.usual_translation(scale)
         self._processor = ImageProcessor.from_folder(
             self.checkpoint, self.config, center_crop=center_crop
         )

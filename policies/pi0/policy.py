@@ -29,6 +29,7 @@ from policies.pi0.signals import (
 from policies.pi0.statistics import NO_STATISTICS, read_scaling
 from policies.precision import torch_dtype
 from policies.sampling import check_sampling, normal_noise
+from policies.statistics import usual
 
 __all__ = ["PI0Policy"]
 
@@ -126,6 +127,9 @@ class PI0Policy:
             unnorm_key=unnorm_key,
         )
         self.action_dim = self._action_dim(action_dim)
+        scale = 1.0 if self._adapter is None else self._adapter.convention.action_scale
+        largest = self.scaling.action.largest
+        self.usual_translation = None if largest is None else usual(largest, scale)
         if self._adapter is not None and norm_stats != NO_STATISTICS:
             self._adapter.require_opening(float(self.scaling.action.low[self.action_dim - 1]))
         self.inputs = InputReader(

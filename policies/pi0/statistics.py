@@ -26,6 +26,8 @@ NO_STATISTICS: Final = "none"
 """Value of ``norm_stats`` that leaves states and actions as they are."""
 _OPENPI_EPS: Final = 1e-6
 _EPS: Final = 1e-8
+SPREADS: Final = 3.0
+"""Standard deviations that a usual value stays within."""
 _STATE: Final = ("observation.state", "state")
 _ACTION: Final = ("action", "actions")
 _FIELDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -45,11 +47,14 @@ class Affine:
         center: shape ``(D,)``.
         divisor: shape ``(D,)``.
         factor: shape ``(D,)``; differs from ``divisor`` where upstream adds a small number to it.
+        largest: largest usual magnitude of a value, shape ``(D,)``: that of the two quantiles or
+            ends, or of the mean and three standard deviations; None where nothing is known.
     """
 
     center: FloatArray
     divisor: FloatArray
     factor: FloatArray
+    largest: FloatArray | None = None
 
     @property
     def size(self) -> int:
@@ -97,7 +102,10 @@ def affine(mode: str, given: Mapping[str, Any], *, layout: Layout) -> Affine:
     openpi = layout is Layout.OPENPI
     if mode == "MEAN_STD":
         divisor = high + (_OPENPI_EPS if openpi else _EPS)
-        return Affine(center=low, divisor=divisor, factor=divisor if openpi else high)
+        largest = np.abs(low) + SPREADS * high
+        factor = divisor if openpi else high
+        return Affine(center=low, divisor=divisor, factor=factor, largest=largest)
+    largest = np.maximum(np.abs(low), np.abs(high))
     span = high - low
     if openpi:
         span = span + _OPENPI_EPS
@@ -105,7 +113,8 @@ def affine(mode: str, given: Mapping[str, Any], *, layout: Layout) -> Affine:
         span = span + _EPS
     else:
         span = np.where(span == 0.0, _EPS, span)
-    return Affine(center=low + span / 2.0, divisor=span / 2.0, factor=span / 2.0)
+    half = span / 2.0
+    return Affine(center=low + half, divisor=half, factor=half, largest=largest)
 
 
 def read_scaling(

@@ -99,8 +99,11 @@ class SpatialVLAPolicy:
             published = self._adapter.convention.unnorm_key
             unnorm_key = published if published in recipe.statistics else None
         self.statistics = statistics_for(recipe.statistics, unnorm_key)
+        scale = 1.0
         if self._adapter is not None:
             self._adapter.require_opening(float(self.statistics.q01[-1]))
+            scale = self._adapter.convention.action_scale
+        self.usual_translation = self.statistics.usual_translation(scale)
         side = self.config.image_size
         self._processor = ImageProcessor.from_folder(self.checkpoint, side)
         if intrinsic is None:

@@ -81,6 +81,7 @@ class RemotePolicy:
         """Name of the policy behind the server; None where the server does not tell."""
         self.needs_image = True
         self.statistics: Any = None
+        self.usual_translation: tuple[float, ...] | None = None
         self.signals: frozenset[str] = frozenset()
         self._connect()
         weakref.finalize(self, self._wire.close)  # so that the server hears of our leaving
@@ -157,6 +158,7 @@ class RemotePolicy:
         self.needs_image = told.get(ours("needs_image")) is not False
         statistics = told.get(ours("statistics"))
         self.statistics = _Statistics(statistics) if isinstance(statistics, Mapping) else None
+        self.usual_translation = usual_of(told)
         log.info("connected to %s, policy %s", self._wire.url, self.served or "not told")
 
 
@@ -167,6 +169,15 @@ class _Statistics:
         self.q01, self.q99 = told.get("q01"), told.get("q99")
         if (mask := told.get("mask")) is not None:
             self.mask = mask
+
+
+def usual_of(told: Mapping[Any, Any]) -> tuple[float, ...] | None:
+    """Largest usual translation of the policy behind the server; None where it does not tell."""
+    given = told.get(ours("usual_translation"))
+    if not isinstance(given, np.ndarray) or given.shape != (3,) or given.dtype.kind != "f":
+        return None
+    values: tuple[float, ...] = tuple(given.astype(np.float64).tolist())
+    return values if all(0.0 < one < float("inf") for one in values) else None
 
 
 def _is_ours(told: Mapping[Any, Any]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,12 @@ pytest.importorskip("websockets")
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from envs.robot import ROBOTS
 from monitor import Monitor, MonitorConfig
 from monitor.errors import ConfigError
 from monitor.proxy.request import EnvTold, Request, Split, read_request
 from monitor.proxy.run import NO_VERDICT, ProxyRun
-from monitor.proxy.service import ProxyService, Upstream
+from monitor.proxy.service import ProxyService, Served, Upstream
 from monitor.proxy.world import rewrite
 from monitor.trace import RunFolder, RunWriter
 from policies import Observation, PolicyOutput
@@ -546,3 +548,35 @@ def test_a_strange_request_is_read_as_far_as_it_goes(message: dict[str, Any]) ->
     got = read_request(encode(message), KeyMap())
     assert got.instruction is None
     assert (got.env, got.success, got.goal_distance, got.number) == (None,) * 4
+
+
+def test_the_monitor_is_made_for_what_client_and_server_tell(wires: Wires) -> None:
+    pytest.importorskip("typer")
+    from monitor.cli.proxy import _monitor
+
+    policy: Any = Walker()
+    policy.usual_translation = (0.03, 0.04, 0.05)
+    made: list[Monitor] = []
+
+    def make(told: EnvTold, served: Served) -> Monitor:
+        made.append(_monitor(told, served, MonitorConfig(), "default", None, "robot", act=False))
+        return made[-1]
+
+    upstream = wires.serve(policy)
+    run = ProxyRun(None, env_name="robot", url=upstream)
+    service = ProxyService(Upstream(url=upstream), run, make)
+    with Listener(service, FREE).background() as url:
+        client = RemotePolicy(url, signals=[])
+        client.bind(
+            SimpleNamespace(
+                action_space=SimpleNamespace(low=-np.ones(7), high=np.ones(7)),
+                control_dt_s=0.5,
+                robot=ROBOTS["google_robot"],
+            )
+        )
+        client.reset("fold the towel")
+        client.act(observation())
+        client.close()
+    config = made[0].config
+    assert config.faults.unnorm_limits == (0.03, 0.04, 0.05)
+    assert (config.recovery.gripper_open, config.control_dt_s) == (-1.0, 0.5)

@@ -156,6 +156,22 @@ def test_the_policys_statistics(
     assert codes(report) == expected
 
 
+@pytest.mark.parametrize(("largest", "expected"), [(0.03, set()), (0.5, {"UNNORM_MISMATCH"})])
+def test_the_policys_statistics_against_what_is_expected(
+    largest: float, expected: set[str], fake_env: Callable[..., Any]
+) -> None:
+    """Inside a wide action space another data set's scale shows only against a limit."""
+    env, policy = fake_env(), cast(Any, Looker())
+    env.action_space = gymnasium.spaces.Box(-1.0, 1.0, (7,))
+    ends = np.full(7, largest)
+    policy.statistics = SimpleNamespace(q01=-ends, q99=ends, mask=np.arange(7) < 6)
+    policy.usual_translation = (largest,) * 3
+    assert not check_start(env, policy, SCENE).findings
+    report = check_start(env, policy, SCENE, limits=(0.03,) * 3)
+    assert codes(report) == expected
+    assert report.contract["translation"].startswith(f"{largest}, {largest}, {largest} m")
+
+
 def test_a_policy_for_another_robot_is_refused(fake_env: Callable[..., Any]) -> None:
     env, policy = fake_env(), Looker()
     env.robot, policy.robot = ROBOTS["widowx"], ROBOTS["google_robot"]  # type: ignore[attr-defined]
@@ -213,6 +229,40 @@ def test_the_command_refuses_with_code_3(
     assert start["probe"]["sees"] is True
     assert start["findings"] == []
     assert "start" not in json.loads((tmp_path / "blind---no-probe" / "run.json").read_text())
+
+
+def test_a_run_halts_a_policy_that_does_not_keep_to_its_own_statistics(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_env: Callable[..., Any]
+) -> None:
+    pytest.importorskip("typer")
+    from monitor.cli import session
+    from monitor.cli.main import main
+
+    class Raw(Looker):
+        usual_translation = (0.03, 0.03, 0.03)
+        largest = 0.5
+
+        def act(self, observation: Observation) -> PolicyOutput:
+            seen = super().act(observation).action / 0.1
+            return PolicyOutput(action=self.largest * np.sin(97.0 * seen + np.arange(7)))
+
+    def wide(*_: Any) -> Any:
+        env = fake_env(horizon_steps=12)
+        env.action_space = gymnasium.spaces.Box(-1.0, 1.0, (7,))
+        return env
+
+    monkeypatch.setattr(session, "check_names", lambda *_, **__: None)
+    monkeypatch.setattr(session, "open_env", wide)
+    monkeypatch.setattr(session, "open_policy", lambda *_, **__: (Raw(), {}))
+
+    def faults(out: Path) -> Any:
+        arguments = ["run", "--env", "fake", "--scenes", "0:1", "--no-live", "--no-probe"]
+        assert main([*arguments, "--watch-only", "--out", str(out)]) == 0
+        return json.loads((out / "episodes.jsonl").read_text())["faults"]
+
+    assert faults(tmp_path / "raw") == {"UNNORM_MISMATCH": 5}
+    monkeypatch.setattr(Raw, "largest", 0.03)
+    assert faults(tmp_path / "fine") == {}
 
 
 def test_the_contract_is_told_in_words(fake_env: Callable[..., Any]) -> None:

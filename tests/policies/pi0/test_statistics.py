@@ -50,6 +50,16 @@ def test_formulas_and_their_inverses(mode: str, layout: Layout, formula: Any) ->
     np.testing.assert_allclose(one.unnormalize(one.normalize(X)), X, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("layout", list(Layout))
+def test_the_largest_usual_value(layout: Layout) -> None:
+    mean, std = np.array(GIVEN["mean"]), np.array(GIVEN["std"])
+    largest = affine("MEAN_STD", GIVEN, layout=layout).largest
+    np.testing.assert_allclose(largest, np.abs(mean) + 3.0 * std)
+    for mode, low, high in (("QUANTILES", "q01", "q99"), ("MIN_MAX", "min", "max")):
+        ends = np.abs([GIVEN[low], GIVEN[high]]).max(axis=0)
+        np.testing.assert_allclose(affine(mode, GIVEN, layout=layout).largest, ends)
+
+
 def test_lerobot_adds_nothing_on_the_way_out() -> None:
     one = affine("MEAN_STD", GIVEN, layout=Layout.LEROBOT)
     np.testing.assert_array_equal(one.unnormalize([2.0, 2.0, 2.0]), [1.0, 5.0, 7.0])

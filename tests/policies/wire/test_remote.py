@@ -551,6 +551,25 @@ def test_a_frame_that_is_too_long_closes_the_connection(
         there.act(observe())
 
 
+# ---- what is told at the start ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ((0.03, 0.04, 0.05), (0.03, 0.04, 0.05)),
+        (None, None),
+        ((0.03, 0.04), None),
+        ((0.03, -1.0, 0.05), None),
+        ((0.03, float("nan"), 0.05), None),
+    ],
+)
+def test_the_usual_translation_travels(serve: Any, teller: Any, told: Any, expected: Any) -> None:
+    policy = teller()
+    policy.usual_translation = told
+    assert remote(serve(policy).url).usual_translation == expected
+
+
 # ---- arguments -----------------------------------------------------------------------------
 
 
