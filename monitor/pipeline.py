@@ -17,6 +17,7 @@ from monitor.controller import Controller, ControllerState, Demand, Limits
 from monitor.errors import ConfigError, DimensionError, MisuseError, misuse, unknown_name
 from monitor.faults import Scene, Setting, build_detectors, responses
 from monitor.faults.rules import RuleCount
+from monitor.gripper import GripperCommands
 from monitor.maker import maker
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.evidence import Extractor
@@ -109,7 +110,7 @@ class Monitor:
             action_high=high,
             window=metrics.window,
             control_dt_s=config.control_dt_s,
-            gripper=(index, recovery.gripper_open, recovery.gripper_close),
+            gripper=GripperCommands.of(recovery),
             gripper_change=metrics.gripper_change,
             still_path_m=metrics.still_path_m,
         )

@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 
 from monitor.config import RecoveryConfig
+from monitor.gripper import GripperCommands
 from monitor.records import Evidence, FloatArray, Numbers
 
 
@@ -22,6 +23,7 @@ class Retreat:
 
     def __init__(self, config: RecoveryConfig, low: FloatArray, high: FloatArray) -> None:
         self._config = config
+        self._commands = GripperCommands.of(config)
         self._low = low
         self._high = high
         self._neutral = np.clip(np.zeros(len(low)), low, high)
@@ -31,8 +33,8 @@ class Retreat:
         """Begin an episode."""
         self._safe: deque[Numbers] = deque(maxlen=self._config.memory)
         self._path: list[Numbers] = []
-        self._closing = False
-        self._last_grip: float | None = None
+        self.closing = False
+        self._told: float | None = None
 
     def remember(self, evidence: Evidence) -> None:
         """Note a step at which all is well."""
@@ -53,10 +55,10 @@ class Retreat:
     def note_action(self, action: Numbers | None) -> None:
         """Keep what the policy last asked of the gripper."""
         if action is not None:
-            grip = action[self._config.gripper_index]
-            self._last_grip = grip
-            near_close = abs(grip - self._config.gripper_close)
-            self._closing = near_close < abs(grip - self._config.gripper_open)
+            grip = action[self._commands.index]
+            closing = self._commands.closing(grip, self._told)
+            if closing is not None:
+                self.closing, self._told = closing, grip
 
     def holds(self, evidence: Evidence) -> bool:
         """Tell whether the gripper seems to hold something: commanded closed, but not shut.
@@ -64,7 +66,7 @@ class Retreat:
         Without a measured opening a commanded-closed gripper counts as holding: dropping an
         object is worse than carrying nothing.
         """
-        if not self._closing:
+        if not self.closing:
             return False
         if evidence.gripper is None:
             return True

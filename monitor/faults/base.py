@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from monitor.config import FaultsConfig
+from monitor.gripper import GripperCommands
 from monitor.records import Evidence, Fault, FloatArray
 
 
@@ -47,7 +48,7 @@ class Setting:
         action_high: ``(D,)``.
         window: W.
         control_dt_s: seconds per step.
-        gripper: index, value that opens, value that closes.
+        gripper: how the gripper is told.
         gripper_change: change of the opening that counts.
         still_path_m: path below which nothing moved.
     """
@@ -57,7 +58,7 @@ class Setting:
     action_high: FloatArray
     window: int
     control_dt_s: float
-    gripper: tuple[int, float, float]
+    gripper: GripperCommands
     gripper_change: float
     still_path_m: float
 

@@ -75,7 +75,7 @@ class Gripper:
     """GRIPPER_NO_RESPONSE: commanded to close (or open) and the measured opening stays."""
 
     def __init__(self, setting: Setting) -> None:
-        self._index, self._open, self._close = setting.gripper
+        self._commands = setting.gripper
         self._need = setting.config.gripper_steps
         self._change = setting.gripper_change
         self._dim = len(setting.action_low)
@@ -84,6 +84,7 @@ class Gripper:
     def reset(self) -> None:
         """Begin an episode."""
         self._closing: bool | None = None
+        self._told: float | None = None
         self._start: float | None = None
         self._count = 0
 
@@ -91,19 +92,26 @@ class Gripper:
         """Return the fault after enough commands without an answer."""
         action, opening = scene.evidence.action, scene.evidence.gripper
         if action is not None and self._dim > 3 and opening is not None:
-            grip = action[self._index]
-            closing = abs(grip - self._close) < abs(grip - self._open)
-            if closing != self._closing:
-                self._closing, self._start, self._count = closing, opening, 0
-            start = opening if self._start is None else self._start
-            there = opening <= self._change if closing else opening >= 1.0 - self._change
-            if there or abs(opening - start) > self._change:
-                # It has answered; only a new command asks again.
-                self._count = -1
-            elif self._count >= 0:
-                self._count += 1
+            grip = action[self._commands.index]
+            closing = self._commands.closing(grip, self._told)
+            if closing is not None:
+                self._told = grip
+                if closing != self._closing:
+                    self._closing, self._start, self._count = closing, opening, 0
+            asks = closing is not None or not self._commands.relative
+            if asks and self._start is not None:
+                self._wait(opening, self._start)
         if self._count < self._need:
             return []
         verb = "close" if self._closing else "open"
         text = f"told to {verb} {self._count} times, the opening stays at {self._start}"
         return [fault("GRIPPER_NO_RESPONSE", scene, text, field="gripper", value=self._start)]
+
+    def _wait(self, opening: float, start: float) -> None:
+        closed = opening <= self._change
+        there = closed if self._closing else opening >= 1.0 - self._change
+        if there or abs(opening - start) > self._change:
+            # It has answered; only a new command asks again.
+            self._count = -1
+        elif self._count >= 0:
+            self._count += 1

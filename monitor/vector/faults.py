@@ -33,7 +33,7 @@ class VectorFaults:
         self._same, self._asked = (np.zeros(n, dtype=np.int64) for _ in range(2))
         self._first_success, self._image = np.full((2, n), np.nan)
         self._seen_image = np.full(n, np.nan)
-        self._closing, self._start = np.full((2, n), np.nan)
+        self._closing, self._start, self._told = np.full((3, n), np.nan)
         self._lost = np.zeros(n, dtype=np.int64)
         self._moved = np.zeros(n)
         self._place = np.full((n, 3), np.nan)
@@ -49,7 +49,7 @@ class VectorFaults:
         self._still[which] = self._late[which] = self._asked[which] = 0
         for state in (self._first_success, self._image, self._seen_image, self._closing):
             state[which] = np.nan
-        self._start[which] = self._place[which] = np.nan
+        self._start[which] = self._told[which] = self._place[which] = np.nan
         self._lost[which] = 0
         self._moved[which] = 0.0
         self._prints[which] = self._moves[which] = np.nan
@@ -163,20 +163,23 @@ class VectorFaults:
         note(faults, "DROP", self._lost >= self._setting.window)
 
     def _gripper(self, batch: Batch, faults: dict[str, Mask]) -> None:
-        at, opens, closes = self._setting.gripper
+        commands = self._setting.gripper
         change = self._setting.gripper_change
         if batch.action.shape[1] > 3:
-            grip, opening = batch.action[:, at], batch.gripper
+            grip, opening = batch.action[:, commands.index], batch.gripper
             known = ~np.isnan(grip) & ~np.isnan(opening)
-            closing = (np.abs(grip - closes) < np.abs(grip - opens)).astype(np.float64)
-            new = known & (closing != self._closing)
+            closing = np.where(known, commands.closing_each(grip, self._told), np.nan)
+            says = ~np.isnan(closing)
+            self._told = np.where(says, grip, self._told)
+            new = says & (closing != self._closing)
             self._closing = np.where(new, closing, self._closing)
             self._start = np.where(new, opening, self._start)
-            asked = np.where(new, 0, self._asked)
-            there = np.where(closing > 0.5, opening <= change, opening >= 1.0 - change)
+            self._asked = np.where(new, 0, self._asked)
+            asks = known & ~np.isnan(self._start) & (says | (not commands.relative))
+            there = np.where(self._closing > 0.5, opening <= change, opening >= 1.0 - change)
             there = there | (np.abs(opening - self._start) > change)
-            asked = np.where(there, -1, np.where(asked >= 0, asked + 1, asked))
-            self._asked = np.where(known, asked, self._asked)
+            asked = np.where(self._asked >= 0, self._asked + 1, self._asked)
+            self._asked = np.where(asks, np.where(there, -1, asked), self._asked)
         note(faults, "GRIPPER_NO_RESPONSE", self._asked >= self._config.gripper_steps)
 
     def _unnorm(self, action: FloatArray, faults: dict[str, Mask]) -> None:

@@ -13,6 +13,7 @@ from monitor.calibration import Calibration
 from monitor.config import MonitorConfig
 from monitor.errors import DimensionError, MisuseError, misuse
 from monitor.faults import Setting, responses
+from monitor.gripper import GripperCommands
 from monitor.metrics.sums import Scratch
 from monitor.pipeline import MUTED, Monitor, kalman_model
 from monitor.records import Evidence, FloatArray, Mode, Step
@@ -132,7 +133,9 @@ class VectorMonitor:
         self._controller = VectorController(single.limits, running, n)
         self._retreats = [Retreat(recovery, low, high) for _ in range(n)]
         self._safe = np.full((n, 3), np.nan)
-        self._last_grip = np.full(n, np.nan)
+        self._commands = GripperCommands.of(recovery)
+        self._told = np.full(n, np.nan)
+        self._closing = np.zeros(n, dtype=bool)
         self._index = np.zeros(n, dtype=np.int64)
         self._succeeded = np.zeros(n, dtype=bool)
         self._active: dict[str, Mask] = {}
@@ -149,8 +152,9 @@ class VectorMonitor:
             stage.reset(which)
         for i in np.flatnonzero(which):
             self._retreats[i].reset()
-        self._safe[which] = self._last_grip[which] = np.nan
+        self._safe[which] = self._told[which] = np.nan
         self._index[which] = 0
+        self._closing[which] = False
         self._succeeded[which] = False
         for mask in self._active.values():
             mask[which] = False
@@ -237,7 +241,9 @@ class VectorMonitor:
                 own = mode == RECOVER
         policy = ~own if not enforce else ~own & (mode != HALT)
         grip = batch.action[:, config.recovery.gripper_index]
-        self._last_grip = np.where(policy & usable, grip, self._last_grip)
+        closing = self._commands.closing_each(np.where(policy & usable, grip, np.nan), self._told)
+        self._told = np.where(np.isnan(closing), self._told, grip)
+        self._closing = np.where(np.isnan(closing), self._closing, closing > 0.5)
         self._remember(batch, policy, mode, score, faults)
         late = own & (controller.age == config.recovery.steps + 1)
         if late.any():
@@ -268,10 +274,7 @@ class VectorMonitor:
             tcp_position=tuple(batch.place[i].tolist()) if known else None,
             gripper=None if np.isnan(batch.gripper[i]) else float(batch.gripper[i]),
         )
-        if not np.isnan(self._last_grip[i]):
-            last = self._neutral.copy()
-            last[self.config.recovery.gripper_index] = self._last_grip[i]
-            retreat.note_action(tuple(last.tolist()))
+        retreat.closing = bool(self._closing[i])
         age = int(self._controller.age[i])
         if recovering and age == 1:
             retreat.begin(evidence)

@@ -77,6 +77,16 @@ def test_the_gripper_opens_unless_it_holds_something(
     assert retreat.action(evidence, moving=True)[-1] == sent
 
 
+def test_a_relative_gripper_that_is_asked_for_nothing_keeps_what_it_holds() -> None:
+    config = RecoveryConfig(gripper_open=-1.0, gripper_close=1.0, gripper_relative=True)
+    retreat = Retreat(config, LOW, -LOW)
+    for grip in (1.0, 0.0, 0.0):
+        retreat.note_action((0.0,) * 6 + (grip,))
+    evidence = Evidence(tcp_position=(0.0, 0.0, 0.1), gripper=0.4)
+    retreat.begin(evidence)
+    assert retreat.action(evidence, moving=True)[-1] == 1.0
+
+
 def test_gripper_values_are_configurable_and_clipped() -> None:
     low, high = np.zeros(7), np.ones(7)
     retreat = Retreat(RecoveryConfig(gripper_open=-1.0, gripper_close=1.0), low, high)

@@ -248,6 +248,34 @@ def test_8_a_gripper_that_does_not_answer(make_monitor: Make) -> None:
         assert not any("GRIPPER_NO_RESPONSE" in codes(d) for d in alive[5:19])
 
 
+RELATIVE = {"gripper_open": -1.0, "gripper_close": 1.0, "gripper_relative": True}
+
+
+@pytest.mark.parametrize(
+    ("recovery", "told", "opening", "at"),
+    [
+        # Half-way is where an absolute command may go from open, and asks for an answer.
+        ({}, [1.0] * 3 + [0.0] * 37, [1.0] * 40, 17),
+        ({}, [1.0] * 3 + [0.0] * 37, [1.0] * 4 + [0.8, 0.6] + [0.5] * 34, None),
+        # As a change of the opening it asks for nothing.
+        (RELATIVE, [0.0] * 5 + [1.0] * 5 + [0.0] * 30, [1.0] * 6 + [0.6] + [0.3] * 33, None),
+        (RELATIVE, [0.0] * 40, [0.5] * 40, None),
+        (RELATIVE, [0.0] * 5 + [1.0] * 35, [1.0] * 40, 19),
+    ],
+)
+def test_8_a_command_half_way(
+    make_monitor: Make, recovery: dict[str, Any], told: list[float], opening: list[float],
+    at: int | None,
+) -> None:  # fmt: skip
+    steps = [
+        Step(action=[0.01, 0, 0, 0, 0, 0, grip], gripper=there)
+        for grip, there in zip(told, opening, strict=True)
+    ]
+    decisions = run(make_monitor(recovery=recovery), steps)
+    seen = [t for t, d in enumerate(decisions) if "GRIPPER_NO_RESPONSE" in codes(d)]
+    assert (seen[0] if seen else None) == at
+
+
 def test_9_nothing_leaks_into_the_next_episode(make_monitor: Make) -> None:
     monitor = make_monitor()
     rng = np.random.default_rng(4)

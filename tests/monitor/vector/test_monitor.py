@@ -37,6 +37,7 @@ def wild(rng: np.random.Generator, n: int, quiet: bool) -> dict[str, Any]:
         "chunk": rng.uniform(LOW, -LOW, size=(n, 4, 7)),
         "image": rng.integers(0, 256, size=(n, 4, 4, 3), dtype=np.uint8),
     }
+    given["action"][:, 6] = rng.choice([-1.0, 0.0, 0.4, 1.0], size=n)
     for name in (*SHAPES, *SCALARS):
         given[name][rng.uniform(size=n) < 0.03] = np.nan
     if rng.uniform() < 0.5:
@@ -91,7 +92,10 @@ LENIENT = dict.fromkeys(
 )
 CONFIGS: list[dict[str, Any]] = [
     {},
-    {"faults": {"respond": LENIENT}, "controller": {"tau_halt": 1.5, "budget": 50}},
+    {
+        "faults": {"respond": LENIENT, "gripper_steps": 3},
+        "controller": {"tau_halt": 1.5, "budget": 50},
+    },
     {
         "faults": {"respond": LENIENT, "off": ["stall"]},
         "score": {"combine": "weights"},
@@ -103,6 +107,11 @@ CONFIGS: list[dict[str, Any]] = [
         "score": {"combine": "max", "signals": {"TB-E": 1.0, "TI": 1.0}},
         "recovery": {"enabled": False},
         "controller": {"tau_halt": 1.5, "halt_after": 3, "budget": 3},
+    },
+    {
+        "faults": {"respond": LENIENT, "gripper_steps": 3},
+        "recovery": {"gripper_open": -1.0, "gripper_close": 1.0, "gripper_relative": True},
+        "controller": {"tau_halt": 1.5, "budget": 50},
     },
     {
         "faults": {"respond": LENIENT | {"LATENCY": "ignore"}},
