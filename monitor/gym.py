@@ -14,7 +14,7 @@ from monitor.errors import DimensionError
 from monitor.fit import fit_config
 from monitor.pipeline import Monitor
 from monitor.records import Decision, Step
-from monitor.transition import Transition, read_reset, read_step, unbatch
+from monitor.transition import Transition, read_reset, read_step, reset_env, unbatch
 
 __all__ = ["MonitoredEnv"]
 
@@ -47,8 +47,7 @@ class _AnyEnv(gymnasium.Env[Any, Any]):
                 setattr(self, name, getattr(env, name))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        given = {"seed": seed, "options": options}
-        return self.inner.reset(**{key: value for key, value in given.items() if value is not None})
+        return reset_env(self.inner, seed=seed, options=options)
 
     def step(self, action: Any) -> Any:
         return self.inner.step(action)
@@ -126,7 +125,7 @@ class MonitoredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode, for the environment and for the monitor."""
-        self._now = read_reset(self.env.reset(seed=seed, options=options))
+        self._now = read_reset(reset_env(self.env, seed=seed, options=options))
         self._attached = {}
         self._halted = None
         instruction = str(self._now.info.get("instruction", ""))

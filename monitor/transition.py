@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = [
     "read_number",
     "read_reset",
     "read_step",
+    "reset_env",
     "unbatch",
 ]
 
@@ -81,6 +83,45 @@ class Transition:
                     found[name] = unbatch(source[name], _RANK.get(name, 0))
                     break
         return found
+
+
+def reset_env(env: Any, *, seed: int | None, options: Mapping[str, Any] | None) -> Any:
+    """Reset an environment of either API and return what it returns.
+
+    A ``reset`` of the old one takes neither seed nor options: the seed then goes to ``env.seed``,
+    where there is one, and a warning says once that scenes cannot be told apart.
+
+    Args:
+        env: with a ``reset``.
+        seed: None leaves it out.
+        options: None leaves them out.
+    """
+    given = {"seed": seed, "options": options}
+    taken = _keywords(env.reset)
+    unknown = [name for name in given if taken is not None and name not in taken]
+    if unknown:
+        words = " and no ".join(unknown)
+        _warn_once(f"reset() takes no {words}: every scene of this environment is the same to us")
+    if "seed" in unknown and seed is not None and callable(getattr(env, "seed", None)):
+        env.seed(seed)
+    return env.reset(
+        **{
+            name: value
+            for name, value in given.items()
+            if value is not None and name not in unknown
+        }
+    )
+
+
+def _keywords(function: Any) -> set[str] | None:
+    """Names that a function takes; None where it takes any, or does not say."""
+    try:
+        parameters = signature(function).parameters
+    except (TypeError, ValueError):
+        return None
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return None
+    return set(parameters)
 
 
 def read_reset(returned: Any) -> Transition:

@@ -35,7 +35,7 @@ def probe(
     from monitor.cli.session import EnvHost, check_names, one_thread, open_env, open_policy
     from monitor.rollout.probe import probe_policy
     from monitor.rollout.startup import visible
-    from monitor.transition import read_reset
+    from monitor.transition import read_reset, reset_env
 
     one_thread()
     here = env if env_python is None else None
@@ -51,7 +51,7 @@ def probe(
     )
     host = EnvHost.chosen(env_python, isolate=False, deadline_s=env_deadline_s)
     world = open_env(env, host)
-    start = read_reset(world.reset(seed=0, options={"scene": scene}))
+    start = read_reset(reset_env(world, seed=0, options={"scene": scene}))
     if callable(bind := getattr(agent, "bind", None)):
         bind(world)
     seen = visible(start)

@@ -282,6 +282,12 @@ def _show(result: SweepResult, wanted: int, *, as_json: bool) -> None:
             f"pass rate {rate['value']:.0%} ({rate['low']:.0%} to {rate['high']:.0%}, 95 % Wilson) "
             f"of {summary.get('completed')} completed"
         )
+        careful = summary["conservative_rate"]
+        if careful["total"] > rate["total"]:
+            emit(
+                f"with errors and halts counted against it {careful['value']:.0%} "
+                f"({careful['low']:.0%} to {careful['high']:.0%}) of {careful['total']}"
+            )
     elif not finished:
         emit("pass rate: no data")
     if benchmark := summary.get("benchmark_rate"):

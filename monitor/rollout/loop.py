@@ -24,7 +24,7 @@ from monitor.rollout.records import (
     Observer,
     StepRecord,
 )
-from monitor.transition import Transition, read_reset, read_step
+from monitor.transition import Transition, read_reset, read_step, reset_env
 from policies import Observation, Policy
 
 __all__ = ["run_episode"]
@@ -218,7 +218,7 @@ class _Episode:
         spec, tally = self.tally.spec, self.tally
         now, failed = None, None
         try:
-            now = read_reset(self.env.reset(seed=spec.seed, options=spec.reset_options))
+            now = read_reset(reset_env(self.env, seed=spec.seed, options=spec.reset_options))
             tally.add_transition(now)
         except Exception as error:
             text = _describe(error)

@@ -13,7 +13,7 @@ from monitor.errors import StartRefusedError
 from monitor.records import FloatArray
 from monitor.rollout.probe import ProbeReport, probe_policy
 from monitor.rollout.records import EpisodeSpec
-from monitor.transition import Transition, read_reset
+from monitor.transition import Transition, read_reset, reset_env
 from policies import Observation, Policy
 
 __all__ = ["Finding", "StartReport", "check_start", "visible"]
@@ -92,7 +92,7 @@ def check_start(
     report, skipped = None, ""
     contract: dict[str, str] = {}
     try:
-        start = read_reset(env.reset(seed=spec.seed, options=spec.reset_options))
+        start = read_reset(reset_env(env, seed=spec.seed, options=spec.reset_options))
         asked = perf_counter()
         if callable(bind := getattr(policy, "bind", None)):
             bind(env)

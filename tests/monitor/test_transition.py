@@ -14,6 +14,7 @@ from monitor.transition import (
     read_number,
     read_reset,
     read_step,
+    reset_env,
 )
 
 
@@ -38,6 +39,49 @@ def test_old_api_is_read_with_one_warning_each() -> None:
         warnings.simplefilter("error")
         assert read_step(("obs", 0.5, True, {})).terminated
         assert read_reset("obs").info == {}
+
+
+class Resets:
+    """Keeps what its reset was given."""
+
+    def __init__(self) -> None:
+        self.got: list[Any] = []
+
+    def seed(self, seed: int) -> None:
+        self.got.append(("seed", seed))
+
+
+def test_a_reset_of_the_old_api_gets_what_it_takes() -> None:
+    class Old(Resets):
+        def reset(self) -> str:
+            self.got.append("reset")
+            return "obs"
+
+    env = Old()
+    with pytest.warns(OldApiWarning, match="takes no seed and no options: every scene"):
+        assert reset_env(env, seed=3, options={"scene": 1}) == "obs"
+    assert env.got == [("seed", 3), "reset"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        reset_env(env, seed=None, options=None)
+    assert env.got[2:] == ["reset"]
+
+
+def test_a_reset_of_the_new_api_gets_all_but_none() -> None:
+    class New(Resets):
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            self.got.append((seed, options))
+
+    class Loose(Resets):
+        def reset(self, **given: Any) -> Any:
+            self.got.append(given)
+
+    new, loose = New(), Loose()
+    for env in (new, loose):
+        reset_env(env, seed=0, options={"scene": 1})
+        reset_env(env, seed=None, options=None)
+    assert new.got == [(0, {"scene": 1}), (None, None)]
+    assert loose.got == [{"seed": 0, "options": {"scene": 1}}, {}]
 
 
 def test_batched_tensors_of_one_env() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from monitor.config import parse_config
 from monitor.pipeline import Monitor
 from monitor.records import Mode
 from monitor.rollout import EpisodeSpec, run_episode
+from monitor.transition import OldApiWarning
 from policies import PolicyOutput
 
 HORIZON = 30
@@ -246,3 +248,25 @@ def test_two_runs_are_alike(fake_env: Any, reacher: Any, monitor: Monitor, watch
         assert one.decision.score == other.decision.score
         assert one.decision.metrics == other.decision.metrics
         assert one.decision.mode is other.decision.mode
+
+
+def test_an_environment_of_the_old_api_runs_its_episode(
+    fake_env: Any, reacher: Any, monitor: Monitor
+) -> None:
+    inner = fake_env(horizon_steps=4)
+
+    class Old:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(inner, name)
+
+        def reset(self) -> Any:
+            return inner.reset()[0]
+
+        def step(self, action: Any) -> Any:
+            observation, reward, terminated, truncated, info = inner.step(action)
+            return observation, reward, terminated or truncated, info
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OldApiWarning)
+        result = run_episode(Old(), reacher(), monitor, spec=EpisodeSpec(scene=0, seed=0))
+    assert (result.outcome, result.steps, result.message) == ("failure", 4, "")
