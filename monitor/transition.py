@@ -96,21 +96,16 @@ def reset_env(env: Any, *, seed: int | None, options: Mapping[str, Any] | None) 
         seed: None leaves it out.
         options: None leaves them out.
     """
-    given = {"seed": seed, "options": options}
+    asked = {"seed": seed, "options": options}
+    given = {name: value for name, value in asked.items() if value is not None}
     taken = _keywords(env.reset)
     unknown = [name for name in given if taken is not None and name not in taken]
     if unknown:
         words = " and no ".join(unknown)
         _warn_once(f"reset() takes no {words}: every scene of this environment is the same to us")
-    if "seed" in unknown and seed is not None and callable(getattr(env, "seed", None)):
+    if "seed" in unknown and callable(getattr(env, "seed", None)):
         env.seed(seed)
-    return env.reset(
-        **{
-            name: value
-            for name, value in given.items()
-            if value is not None and name not in unknown
-        }
-    )
+    return env.reset(**{name: value for name, value in given.items() if name not in unknown})
 
 
 def _keywords(function: Any) -> set[str] | None:
