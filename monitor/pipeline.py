@@ -140,6 +140,11 @@ class Monitor:
         return self._controller.limits
 
     @property
+    def ids(self) -> tuple[str, ...]:
+        """Of all metrics that a decision has."""
+        return (*self._blank, *(f"{name}_peak" for name in self.config.metrics.peaks))
+
+    @property
     def score_stage(self) -> Score:
         """The stage that scores."""
         return self._score

@@ -46,7 +46,7 @@ class VectorDecision:
         step: ``(N,)`` index within each episode.
         mode: ``(N,)`` 0 TASK, 1 RECOVER, 2 HALT; ``modes`` gives the names.
         score: ``(N,)``.
-        metrics: ``(N,)`` by metric id; an id that is unknown everywhere is left out.
+        metrics: ``(N,)`` by metric id, the ids of a single monitor.
         faults: ``(N,)`` bool by fault code; a code that is nowhere is left out.
         began: ``(N,)`` bool by code or mode: the alerts of this step.
         action: ``(N, D)`` finite everywhere; zeros (clipped to the space) where not ``sendable``.
@@ -137,6 +137,9 @@ class VectorMonitor:
         self._told = np.full(n, np.nan)
         self._closing = np.zeros(n, dtype=bool)
         self._index = np.zeros(n, dtype=np.int64)
+        unknown = np.full(n, np.nan)
+        unknown.setflags(write=False)
+        self._blank = dict.fromkeys(single.ids, unknown)
         self._succeeded = np.zeros(n, dtype=bool)
         self._active: dict[str, Mask] = {}
 
@@ -195,7 +198,8 @@ class VectorMonitor:
         action, sendable = self._act(batch, mode, score, faults)
         began = self._edges(active, before, tried)
         decision = VectorDecision(
-            step=self._index.copy(), mode=mode.copy(), score=score, metrics=values, faults=faults,
+            step=self._index.copy(), mode=mode.copy(), score=score,
+            metrics={**self._blank, **values}, faults=faults,
             began=began, action=action, sendable=sendable,
             calibrated=self.calibration is not None,
         )  # fmt: skip

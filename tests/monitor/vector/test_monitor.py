@@ -68,7 +68,7 @@ def equal(vector: VectorDecision, i: int, monitor: Monitor, step: Step) -> None:
     got = {code for code, where in vector.faults.items() if where[i]}
     assert got == {fault.code for fault in single.faults}
     for name, value in single.metrics.items():
-        theirs = vector.metrics[name][i] if name in vector.metrics else np.nan
+        theirs = vector.metrics[name][i]
         if value is None:
             assert np.isnan(theirs), name
         else:
