@@ -254,8 +254,12 @@ def _auroc(found: Mapping[str, Any] | None) -> str:
 
 
 def _prefixes(found: Mapping[str, Any]) -> list[str]:
-    return [
+    shown = [
         f"{steps} steps {_auroc(one)}"
         for steps, one in found["prefixes"].items()
         if one is not None
     ]
+    alarm = found["at_alarm"]
+    if alarm is not None:
+        shown.append(f"up to the alarm, {alarm['steps']} steps, {_auroc(alarm)}")
+    return shown

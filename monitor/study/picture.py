@@ -12,7 +12,14 @@ from monitor.study.intervals import wilson
 from monitor.study.palette import LIGHT
 from monitor.study.summary import summarise
 
-__all__ = ["PANELS", "chosen", "metrics_shown", "write_comparison", "write_picture"]
+__all__ = [
+    "PANELS",
+    "chosen",
+    "known_metrics",
+    "metrics_shown",
+    "write_comparison",
+    "write_picture",
+]
 
 PANELS: Final = 8
 """Episodes that are drawn one by one."""
@@ -81,15 +88,22 @@ def chosen(run: Run, count: int) -> list[Episode]:
     return [*picked, *right[: count - len(picked)]]
 
 
+def known_metrics(run: Run) -> list[str]:
+    """Metrics that are known at some step of the first episodes, in the trace's order."""
+    return list(
+        dict.fromkeys(
+            name
+            for one in run.episodes[:20]
+            for step in one.steps
+            for name, value in (step.get("metrics") or {}).items()
+            if value is not None
+        )
+    )
+
+
 def metrics_shown(run: Run, count: int) -> list[str]:
     """Signals of the score that are ever known in this run, then other metrics."""
-    known = {
-        name
-        for one in run.episodes[:20]
-        for step in one.steps
-        for name, value in (step.get("metrics") or {}).items()
-        if value is not None
-    }
+    known = set(known_metrics(run))
     signals = [name for name, weight in run.config.score.signals.items() if weight > 0]
     wanted = [*signals, "TB-E", "A-PI", "TCP-PI", "TI", "OT"]
     return list(dict.fromkeys(name for name in wanted if name in known))[:count]

@@ -18,11 +18,13 @@ from monitor.study.palette import DARK, LIGHT, PLACEHOLDERS, css_variables
 from monitor.study.picture import (
     chosen,
     draw_episodes,
+    known_metrics,
     metrics_shown,
     write_comparison,
     write_picture,
 )
 from monitor.study.summary import summarise
+from monitor.study.tables import metric_table, risk_table
 
 __all__ = ["write_report"]
 
@@ -111,7 +113,8 @@ def _section(run: Run) -> str:
     summary = summarise(run)
     parts = [_head(run, summary), _banner(run), _tiles(summary)]
     if run.episodes:
-        parts += [_overview(run), _episodes(run), _metrics(run), _problems(run)]
+        parts += [_overview(run), _episodes(run), _metrics(run)]
+        parts += [metric_table(run, known_metrics(run)), risk_table(run), _problems(run)]
     parts.append(_footer(run))
     return f"<section>{''.join(parts)}</section>"
 

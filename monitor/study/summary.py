@@ -94,7 +94,21 @@ def detection(episodes: Sequence[Episode], *, draws: int = 1000) -> dict[str, An
     if whole is None:
         return None
     prefixes = {str(steps): _auroc(episodes, steps, draws) for steps in PREFIXES}
-    return {**whole, "prefixes": prefixes}
+    return {**whole, "prefixes": prefixes, "at_alarm": _at_alarm(episodes, draws)}
+
+
+def _at_alarm(episodes: Sequence[Episode], draws: int) -> dict[str, Any] | None:
+    """The same over the first steps up to the median first alert of the failures."""
+    alerts = [
+        one.first_alert
+        for one in episodes
+        if one.outcome == "failure" and one.first_alert is not None
+    ]
+    if not alerts:
+        return None
+    steps = int(np.median(alerts)) + 1
+    found = _auroc(episodes, steps, draws)
+    return None if found is None else {"steps": steps, **found}
 
 
 def _auroc(episodes: Sequence[Episode], steps: int | None, draws: int) -> dict[str, Any] | None:

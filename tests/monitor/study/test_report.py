@@ -54,6 +54,9 @@ def test_page_and_picture_of_one_run(watched: Path, tmp_path: Path) -> None:
     assert "Uncalibrated" in text
     assert "the simulator is gone" in text
     assert "24/31" in text or "25/31" in text
+    assert "Failures against successes" in text
+    assert "Selective risk against baselines" in text
+    assert "adaptive conformal" in text
 
 
 def test_page_needs_nothing_from_elsewhere(watched: Path, tmp_path: Path) -> None:

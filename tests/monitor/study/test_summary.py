@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from monitor.study.detection import auroc, prefix_peak
+from monitor.study.episodes import Run
 from monitor.study.summary import build_summary
 from monitor.trace import RunFolder
 
@@ -123,5 +125,15 @@ def test_summary_of_a_real_run(watched: Path) -> None:
     assert 0.6 < summary["pass_rate"]["value"] < 0.9
     assert summary["detection"]["auroc"] > 0.9
     assert set(summary["detection"]["prefixes"]) == {"10", "20", "40"}
+    run = Run.load(watched)
+    alerts = [one.first_alert for one in run.of("failure") if one.first_alert is not None]
+    first = int(np.median(alerts)) + 1
+    peaks = {
+        kind: [peak for one in run.of(kind) if (peak := prefix_peak(one.scores, first)) is not None]
+        for kind in ("success", "failure")
+    }
+    alarm = summary["detection"]["at_alarm"]
+    assert alarm["steps"] == first
+    assert alarm["auroc"] == auroc(peaks["success"], peaks["failure"])
     steps = [s["overhead_us"] for rows in RunFolder(watched).steps().values() for s in rows]
     assert summary["overhead_us"]["median"] == pytest.approx(np.median(steps))
