@@ -140,6 +140,20 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
             raise RuntimeError(msg)
         return self._scene
 
+    @property
+    def camera_matrix(self) -> FloatArray:
+        """Matrix of the policy's camera, pixels, shape ``(3, 3)``."""
+        camera = self._table.scene.sensors[self._camera].camera
+        return np.asarray(camera.get_intrinsic_matrix()[0].numpy())
+
+    @property
+    def depth(self) -> FloatArray:
+        """Distance of what the last picture shows, along the optical axis, metres, ``(H, W)``."""
+        camera = self._table.scene.sensors[self._camera].camera
+        # The renderer counts whole millimetres, and its z axis points backwards.
+        place = camera._render_cameras[0].get_picture("PositionSegmentation")
+        return np.asarray(-1e-3 * place[..., 2].astype(np.float64))
+
     def pixel_of(self, position: FloatArray) -> FloatArray:
         """Project a point of the base frame into the policy's picture.
 
@@ -151,9 +165,8 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
         """
         camera = self._table.scene.sensors[self._camera].camera
         extrinsic = camera.get_extrinsic_matrix()[0].numpy()
-        intrinsic = camera.get_intrinsic_matrix()[0].numpy()
         world = (self._rig.base_pose * sapien.Pose(position)).p
-        seen = intrinsic @ (extrinsic[:3, :3] @ world + extrinsic[:3, 3])
+        seen = self.camera_matrix @ (extrinsic[:3, :3] @ world + extrinsic[:3, 3])
         size = np.array([camera.width, camera.height], dtype=np.float64)
         return np.asarray(2.0 * (seen[:2] / seen[2]) / size - 1.0, dtype=np.float64)
 

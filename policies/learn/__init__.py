@@ -1,1 +1,1 @@
-"""Learning `openvla-mini` from demonstrations in simulation."""
+"""Learning the small policies from demonstrations in simulation."""

@@ -30,6 +30,8 @@ FIRST_TRAINING_SCENE: Final = 1_000_000
 """Scenes below this index are never used in training."""
 
 STEPS_AFTER_SUCCESS: Final = 10
+DEPTH_CELL_PX: Final = 8
+"""Side of the squares over which the depth of a picture is averaged, pixels."""
 
 FloatArray = NDArray[np.float64]
 
@@ -105,6 +107,8 @@ class Recorder:
                     np.float32
                 ),
                 "positions": np.stack(points).astype(np.float32),
+                "depth": cell_means(env.unwrapped.depth).astype(np.float16),
+                "camera": env.unwrapped.camera_matrix.astype(np.float32),
                 "instruction": scene.instruction,
                 "instruction_other": scene.swapped().instruction,
             }
@@ -118,6 +122,17 @@ class Recorder:
         partial = path.with_suffix(".partial.npz")
         np.savez(partial, allow_pickle=False, **columns)
         partial.rename(path)
+
+
+def cell_means(picture: FloatArray) -> FloatArray:
+    """Means over squares of 8 × 8 pixels, ``(H / 8, W / 8)``.
+
+    >>> cell_means(np.ones((16, 8))).tolist()
+    [[1.0], [1.0]]
+    """
+    height, width = (side // DEPTH_CELL_PX for side in picture.shape)
+    cells = picture.reshape(height, DEPTH_CELL_PX, width, DEPTH_CELL_PX)
+    return np.asarray(cells.mean(axis=(1, 3)))
 
 
 def collect(

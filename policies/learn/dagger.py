@@ -21,6 +21,7 @@ import numpy as np
 from envs import make_env
 from policies.base import Observation, Policy
 from policies.learn.collect import FIRST_TRAINING_SCENE, STEPS_AFTER_SUCCESS, Noise, Recorder
+from policies.learn.school import STUDENTS
 from policies.registry import load_policy
 
 __all__ = ["StallWatch", "aggregate"]
@@ -104,6 +105,7 @@ def aggregate(
 def main() -> None:
     """Command line of the aggregation."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--policy", default="openvla-mini", choices=sorted(STUDENTS))
     parser.add_argument("--checkpoint", required=True, type=Path)
     parser.add_argument("--scenes", required=True, help="first:end, end not included")
     parser.add_argument("--out", required=True, type=Path, help="file to write (.npz)")
@@ -114,7 +116,7 @@ def main() -> None:
     if first < FIRST_TRAINING_SCENE:
         parser.error(f"scenes below {FIRST_TRAINING_SCENE} are kept for evaluation")
     env, recorder = make_env("widowx-put-on"), Recorder()
-    policy = load_policy("openvla-mini", checkpoint=args.checkpoint)
+    policy = load_policy(args.policy, checkpoint=args.checkpoint)
 
     def report(scene: int, info: dict[str, Any]) -> None:
         done = scene - first + 1

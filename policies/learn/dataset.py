@@ -13,7 +13,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Batch", "Demonstrations", "action_statistics", "soft_targets"]
+__all__ = ["DATA_NAME", "Batch", "Demonstrations", "action_statistics", "shards", "soft_targets"]
+
+DATA_NAME: Final = "vlawatch_widowx_put_on"
+"""Key of the statistics of these demonstrations."""
 
 HELD_OUT_EVERY: Final = 40
 """One episode in so many is kept for validation."""
@@ -33,28 +36,50 @@ class Batch:
     """Samples of one training step.
 
     Attributes:
+        rows: of the demonstrations, ``(B,)``.
+        other: 1 where the instruction is the one that names the other object, ``(B,)``.
         image: shape ``(B, S, S, 3)`` uint8.
-        action: in the environment's units, ``(B, 7)``.
+        chunk: this action and those that followed it, in the environment's units, ``(B, H, 7)``.
+        known: actions of the chunk that are anybody's plan, ``(B, H)``: an episode ends, and the
+            expert of the other instruction was never followed.
         prompt: row of the table of instructions, ``(B,)``.
         keypoints: of tool, named object, other object, target in [-1, 1], ``(B, 4, 2)``.
         positions: of the same, metres, ``(B, 4, 3)``.
     """
 
+    rows: NDArray[np.int64]
+    other: NDArray[np.int64]
     image: NDArray[np.uint8]
-    action: FloatArray
+    chunk: FloatArray
+    known: NDArray[np.bool_]
     prompt: NDArray[np.int64]
     keypoints: FloatArray
     positions: FloatArray
 
+    @property
+    def action(self) -> FloatArray:
+        """What to do now, in the environment's units, ``(B, 7)``."""
+        return self.chunk[:, 0]
+
 
 class Demonstrations:
-    """Shards of :mod:`policies.learn.collect`, all in memory."""
+    """Shards of :mod:`policies.learn.collect`, all in memory.
 
-    def __init__(self, columns: dict[str, Any]) -> None:
+    Attributes:
+        horizon: actions of a sample; a policy that plans no chunk needs one.
+        depth: means over squares of 8 pixels, metres, ``(n, S / 8, S / 8)``; None in shards of
+            before they held it.
+        camera: matrix of the camera, pixels, ``(3, 3)``; None likewise.
+    """
+
+    def __init__(self, columns: dict[str, Any], *, horizon: int = 1) -> None:
+        self.horizon = horizon
         words = [columns["instruction"], columns["instruction_other"]]
         self.instructions: list[str] = np.unique(np.concatenate(words)).tolist()
         self.prompt = np.stack([np.searchsorted(self.instructions, w) for w in words], axis=1)
         self.image = columns["image"]
+        self.depth: NDArray[np.float16] | None = columns.get("depth")
+        self.camera: FloatArray | None = columns["camera"][0] if "camera" in columns else None
         self.action = np.stack([columns["action"], columns["action_other"]], axis=1)
         self.keypoints = columns["keypoints"]
         self.positions = columns["positions"]
@@ -62,6 +87,7 @@ class Demonstrations:
         in_view = (np.abs(self.keypoints[:, 1:3]) < VIEW).all(axis=2)
         self.other_usable = in_view[:, 1]
         usable = on_table & in_view[:, 0]
+        self.following = _following(columns["episode"], columns["step"], horizon)
         held_out = columns["episode"] % HELD_OUT_EVERY == 0
         self.train = np.flatnonzero(usable & ~held_out)
         self.validation = np.flatnonzero(usable & held_out)
@@ -72,7 +98,7 @@ class Demonstrations:
         return len(self.image)
 
     @classmethod
-    def load(cls, files: Iterable[Path]) -> Demonstrations:
+    def load(cls, files: Iterable[Path], *, horizon: int = 1) -> Demonstrations:
         """Read shards.
 
         Raises:
@@ -86,7 +112,8 @@ class Demonstrations:
             msg = "no demonstrations; record some with python -m policies.learn.collect"
             raise FileNotFoundError(msg)
         keys = list(shards[0])
-        return cls({key: np.concatenate([s.pop(key) for s in shards]) for key in keys})
+        joined = {key: np.concatenate([s.pop(key) for s in shards]) for key in keys}
+        return cls(joined, horizon=horizon)
 
     def batch(self, rows: NDArray[np.int64], rng: np.random.Generator, *, augment: bool) -> Batch:
         """Samples of the given frames, each for one of its two instructions by chance."""
@@ -98,13 +125,36 @@ class Demonstrations:
         if augment:
             image, moved = shifted(image, rng)
             keypoints = keypoints + moved[:, None, :]
+        ahead = self.following[rows]
+        known = (ahead >= 0) & ((other == 0)[:, None] | (np.arange(self.horizon) == 0))
         return Batch(
+            rows=rows,
+            other=other,
             image=image,
-            action=self.action[rows, other],
+            chunk=self.action[np.where(ahead < 0, rows[:, None], ahead), other[:, None]],
+            known=known,
             prompt=self.prompt[rows, other],
             keypoints=keypoints,
             positions=np.take_along_axis(positions, order, axis=1),
         )
+
+
+def shards(given: Iterable[Path]) -> list[Path]:
+    """Files of demonstrations, those of folders in the order of their names; none half written."""
+    files = [f for p in given for f in (sorted(p.glob("*.npz")) if p.is_dir() else [p])]
+    return [f for f in files if ".partial" not in f.name]
+
+
+def _following(
+    episode: NDArray[np.int32], step: NDArray[np.int32], horizon: int
+) -> NDArray[np.int64]:
+    """Row of each of the next frames of the same episode, -1 beyond its end, ``(n, horizon)``."""
+    rows = np.arange(len(episode))[:, None] + np.arange(horizon)
+    there = np.minimum(rows, len(episode) - 1)
+    same = (episode[there] == episode[:, None]) & (
+        step[there] - step[:, None] == rows - rows[:, :1]
+    )
+    return np.where(same & (rows < len(episode)), rows, -1)
 
 
 def shifted(

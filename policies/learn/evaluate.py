@@ -1,6 +1,6 @@
 """What a checkpoint can do in simulation: the figures of its model card.
 
-    python -m policies.learn.evaluate --checkpoint policies/openvla_mini --card
+    python -m policies.learn.evaluate --policy openvla-mini --card
 
 Without ``--card`` one condition is run: clean, with a black picture (``--black``) or with the
 instruction naming the other object (``--swap-instruction``).
@@ -21,6 +21,7 @@ import numpy as np
 
 from envs import make_env
 from policies.base import Observation, Policy
+from policies.learn.school import STUDENTS
 from policies.registry import load_policy
 
 __all__ = ["Condition", "Episode", "evaluate", "summarize", "wilson"]
@@ -184,6 +185,7 @@ def _plan(args: argparse.Namespace) -> list[tuple[Condition, range]]:
 def main() -> None:
     """Command line of the evaluation."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--policy", default="openvla-mini", choices=sorted(STUDENTS))
     parser.add_argument("--checkpoint", type=Path, help="default: the weights of the package")
     parser.add_argument("--scenes", default="0:100", help="first:end, end not included")
     parser.add_argument("--card", action="store_true", help="all conditions of the model card")
@@ -194,7 +196,7 @@ def main() -> None:
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     env = make_env("widowx-put-on")
-    policy = load_policy("openvla-mini", checkpoint=args.checkpoint)
+    policy = load_policy(args.policy, checkpoint=args.checkpoint)
     rows = [summarize(c, evaluate(env, policy, scenes, c)) for c, scenes in _plan(args)]
     sys.stdout.write((json.dumps(rows, indent=1) if args.json else table(rows)) + "\n")
 

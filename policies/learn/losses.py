@@ -1,10 +1,10 @@
-"""What the trainer minimises: action tokens, points in the picture, positions in space."""
+"""What the trainer minimises: errors of the action, points in the picture, positions in space."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
@@ -13,7 +13,7 @@ from monitor.errors import MonitorError
 from policies.learn.dataset import Batch
 from policies.openvla.grounded import VisualTokens, cell_centers
 
-__all__ = ["LossWeights", "Losses", "UnsupervisedTowerError", "batch_losses", "relit"]
+__all__ = ["LossWeights", "Losses", "UnsupervisedTowerError", "divergence", "whole_loss"]
 
 
 class UnsupervisedTowerError(MonitorError, TypeError):
@@ -22,7 +22,7 @@ class UnsupervisedTowerError(MonitorError, TypeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossWeights:
-    """Weights beside that of the action tokens, which is 1.
+    """Weights beside that of the action, which is 1.
 
     Attributes:
         keypoint: of the pixels of tool, objects and target.
@@ -41,39 +41,54 @@ class Losses:
 
     Attributes:
         total: what is minimised.
-        token: Kullback-Leibler divergence per action dimension, nats, shape ``(7,)``.
-        pixel: mean error of tool, named object, other object and target, pixels, ``(4,)``.
+        parts: what the log says of it, by name.
     """
 
     total: Tensor
-    token: Tensor
-    pixel: Tensor
+    parts: Mapping[str, float]
 
 
-def batch_losses(
-    batch: Batch, logits: Tensor, target: Tensor, visual: VisualTokens, weights: LossWeights
-) -> Losses:
-    """Loss of one batch.
+def divergence(log_p: Tensor, target: Tensor) -> Tensor:
+    """Kullback-Leibler divergence of predicted tokens from soft labels, nats.
 
     Args:
+        log_p: log-probabilities of the ids, ``(..., ids)``.
+        target: soft labels, the same shape.
+
+    Returns:
+        Shape ``(...)``.
+    """
+    entropy = -torch.special.xlogy(target, target).sum(-1)
+    out: Tensor = -(target * log_p).sum(-1) - entropy
+    return out
+
+
+def whole_loss(
+    action: Mapping[str, Tensor], batch: Batch, visual: VisualTokens, weights: LossWeights
+) -> Losses:
+    """Loss of one batch for a model whose tower learns too.
+
+    Args:
+        action: parts of the action's loss by name; their mean counts.
         batch: the samples.
-        logits: of the action ids alone, normalised over the whole vocabulary, ``(B, 7, bins)``.
-        target: soft labels, ``(B, 7, bins)``.
         visual: what the tower found.
-        weights: of the parts.
+        weights: of what it is taught beside the action.
     """
     if visual.positions is None:
         msg = "this model's tower finds no points; train it with the grounded-conv tower"
         raise UnsupervisedTowerError(msg)
-    entropy = -torch.special.xlogy(target, target).sum(-1)
-    token = (-(target * logits).sum(-1) - entropy).mean(dim=0)
     points, heat, pixel = _point_losses(batch, visual)
     true = torch.from_numpy(batch.positions)
     position = F.smooth_l1_loss(visual.positions.float() * 10.0, true * 10.0)
     total = (
-        token.mean() + weights.keypoint * points + weights.heat * heat + weights.position * position
+        torch.stack(list(action.values())).mean()
+        + weights.keypoint * points
+        + weights.heat * heat
+        + weights.position * position
     )
-    return Losses(total=total, token=token.detach(), pixel=pixel)
+    found = zip(("tool px", "named px", "other px", "target px"), pixel, strict=True)
+    parts = {name: float(one.detach()) for name, one in (*action.items(), *found)}
+    return Losses(total=total, parts=parts)
 
 
 def _point_losses(batch: Batch, visual: VisualTokens) -> tuple[Tensor, Tensor, Tensor]:
@@ -97,12 +112,3 @@ def _point_losses(batch: Batch, visual: VisualTokens) -> tuple[Tensor, Tensor, T
     error = (found - true).detach().norm(dim=-1) * in_view * (side / 2.0)
     per_point = error.sum(dim=0) / in_view.sum(dim=0).clamp(min=1.0)
     return (smooth * share).sum(), (cross * share).sum(), per_point[[0, 2, 3, 4]]
-
-
-def relit(pixels: Tensor, rng: np.random.Generator) -> Tensor:
-    """Change contrast, brightness and tint of every picture, ``(B, 3, S, S)`` in [-1, 1]."""
-    draw = torch.from_numpy(rng.uniform(-1.0, 1.0, (len(pixels), 5)).astype(np.float32))
-    gain = 1.0 + 0.25 * draw[:, 0, None, None, None]
-    offset = 0.2 * draw[:, 1, None, None, None] + 0.05 * draw[:, 2:, None, None]
-    mean = pixels.mean(dim=(1, 2, 3), keepdim=True)
-    return ((pixels - mean) * gain + mean + offset).clamp(-1.0, 1.0)

@@ -16,6 +16,7 @@ from policies.json_file import read_json, understood
 from policies.openvla.llama import LlamaSizes, llama_sizes
 
 __all__ = [
+    "GROUNDED_CONV",
     "TOWERS",
     "GroundedConvConfig",
     "LlamaSizes",
@@ -115,9 +116,14 @@ class GroundedConvConfig:
     summary: int = 4
 
     @property
+    def patch_size(self) -> int:
+        """Side of the square of pixels behind one patch token."""
+        return 16
+
+    @property
     def patches(self) -> int:
         """Number of patch tokens."""
-        return (self.image_size // 16) ** 2
+        return (self.image_size // self.patch_size) ** 2
 
     @property
     def tokens(self) -> int:

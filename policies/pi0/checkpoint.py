@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PI0Config, PI0ForConditionalGeneration
 
 from policies.checkpoint import CheckpointError, TensorFiles, check_fit
 from policies.json_file import understood
+from policies.openvla.config import GroundedConvConfig
+from policies.openvla.grounded import GroundedConvTower
 from policies.pi0.keys import HEAD, is_statistic, native_names
 
-__all__ = ["LoadedPI0", "build_model", "load_model"]
+__all__ = ["LoadedPI0", "build_model", "fill_buffers", "load_model"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,10 +34,22 @@ class LoadedPI0:
     statistics: Mapping[str, Tensor]
 
 
-def build_model(config: PI0Config) -> PI0ForConditionalGeneration:
-    """The model without memory: shapes only, on the meta device."""
+def build_model(
+    config: PI0Config, tower: GroundedConvConfig | None = None
+) -> PI0ForConditionalGeneration:
+    """The model without memory: shapes only, on the meta device.
+
+    Args:
+        config: of the model.
+        tower: sizes of the small tower in SigLIP's place, or None.
+    """
     with torch.device("meta"):
-        return PI0ForConditionalGeneration(config)
+        model = PI0ForConditionalGeneration(config)
+        if tower is not None:
+            width = config.vlm_config.text_config.hidden_size
+            model.model.vlm.vision_tower = GroundedConvTower(tower, width)
+            model.model.vlm.multi_modal_projector.linear = nn.Linear(tower.embed, width)
+    return model
 
 
 def load_model(
@@ -45,6 +59,7 @@ def load_model(
     dtype: torch.dtype = torch.float32,
     device: str = "cpu",
     keep_head: bool = False,
+    tower: GroundedConvConfig | None = None,
 ) -> LoadedPI0:
     """Build the model of ``config`` and fill it with the folder's weights.
 
@@ -57,13 +72,14 @@ def load_model(
         dtype: of the backbone.
         device: of torch.
         keep_head: keep the expert's language head (0.5 GB in bfloat16), which no action needs.
+        tower: sizes of the small tower in SigLIP's place, or None.
 
     Raises:
         CheckpointError: if a key is missing, left over, of the wrong shape or not finite.
         ConfigError: if no model can have the sizes of ``config.json``.
     """
     with understood(folder / "config.json"):
-        model = build_model(config)
+        model = build_model(config, tower)
     with TensorFiles.opened(folder, device) as files:
         described = files.described()
         buffers = [key for key in described if is_statistic(key)]
@@ -78,12 +94,12 @@ def load_model(
         }
         statistics = {key: files.read(key, torch.float32, finite=False).cpu() for key in buffers}
     model.load_state_dict(placed, assign=True)
-    _fill_buffers(model, device)
+    fill_buffers(model, device)
     model.eval().requires_grad_(requires_grad=False)
     return LoadedPI0(model=model, head=head, statistics=statistics)
 
 
-def _fill_buffers(model: PI0ForConditionalGeneration, device: str) -> None:
+def fill_buffers(model: PI0ForConditionalGeneration, device: str) -> None:
     """Compute what no checkpoint holds; a buffer that is not known here is an error."""
     config = model.config
     language, vision = model.model.vlm.language_model, model.model.vlm.vision_tower
@@ -91,8 +107,11 @@ def _fill_buffers(model: PI0ForConditionalGeneration, device: str) -> None:
         gemma.rotary_emb = type(gemma.rotary_emb)(config=sizes)
     embedding = language.embed_tokens
     embedding.embed_scale = torch.tensor(embedding.scalar_embed_scale)
-    patches = vision.embeddings
-    patches.position_ids = torch.arange(patches.num_positions).expand((1, -1))
+    if isinstance(vision, GroundedConvTower):
+        vision.fill_buffers()
+    else:
+        patches = vision.embeddings
+        patches.position_ids = torch.arange(patches.num_positions).expand((1, -1))
     waves = model.embed_action_time.sinusoid_embeds
     waves.sinusoid_freq = _frequencies(config, device)
     left = [name for name, one in model.named_buffers() if one.is_meta]

@@ -1,7 +1,8 @@
 """What a π0 checkpoint's ``config.json`` says, in any of the four forms that are published.
 
-Two fields go beyond those forms: ``vlm_config`` and ``dit_config`` beside LeRobot's own (widths of
-small models that no published variant name stands for).
+Three fields go beyond those forms: ``vlm_config`` and ``dit_config`` beside LeRobot's own (widths of
+small models that no published variant name stands for), and ``grounded_conv`` (the small tower of
+``pi0-mini``).
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from transformers import PI0Config
 
 from monitor.errors import ConfigError, unknown_name
 from policies.json_file import read_json, understood
+from policies.openvla.config import GroundedConvConfig
 
-__all__ = ["Layout", "PI0Settings", "read_settings"]
+__all__ = ["Layout", "PI0Settings", "read_settings", "settings_of"]
 
 VARIANTS: Final[Mapping[str, str]] = {
     "paligemma_variant": "gemma_2b",
@@ -67,6 +69,7 @@ class PI0Settings:
         norm_modes: by ``STATE`` and ``ACTION``: ``MEAN_STD``, ``QUANTILES``, ``MIN_MAX``,
             ``IDENTITY``.
         prompt_tokens: longest prompt, tokens.
+        grounded_conv: sizes of the small tower that takes SigLIP's place, or None.
     """
 
     layout: Layout
@@ -76,15 +79,20 @@ class PI0Settings:
     action_dim: int | None
     norm_modes: Mapping[str, str]
     prompt_tokens: int = 48
+    grounded_conv: GroundedConvConfig | None = None
 
     @property
     def image_size(self) -> int:
         """Side of the square input, pixels."""
+        if self.grounded_conv is not None:
+            return self.grounded_conv.image_size
         return int(self.model.vlm_config.vision_config.image_size)
 
     @property
     def tokens_per_image(self) -> int:
         """Tokens that one picture takes in the prefix."""
+        if self.grounded_conv is not None:
+            return self.grounded_conv.tokens
         vision = self.model.vlm_config.vision_config
         return int(vision.image_size // vision.patch_size) ** 2
 
@@ -102,10 +110,19 @@ def read_settings(folder: Path) -> PI0Settings:
         raise ConfigError(msg)
     data = read_json(path)
     with understood(path):
-        return _settings(path, data)
+        return settings_of(data, path)
 
 
-def _settings(path: Path, data: Mapping[str, Any]) -> PI0Settings:
+def settings_of(data: Mapping[str, Any], path: Path = Path("config.json")) -> PI0Settings:
+    """What a parsed ``config.json`` says.
+
+    Args:
+        data: the file's content.
+        path: that errors name.
+
+    Raises:
+        ConfigError: as :func:`read_settings`.
+    """
     layout = _layout(data)
     for name in _FOREIGN:
         if data.get(name):
@@ -131,7 +148,13 @@ def _settings(path: Path, data: Mapping[str, Any]) -> PI0Settings:
         action_dim=_size(data.get("output_features") or {}, "action"),
         norm_modes=_norm_modes(data),
         prompt_tokens=prompt_tokens,
+        grounded_conv=_grounded_conv(data),
     )
+
+
+def _grounded_conv(data: Mapping[str, Any]) -> GroundedConvConfig | None:
+    given = data.get("grounded_conv")
+    return None if given is None else GroundedConvConfig(**given)
 
 
 def _prompt_tokens(path: Path, data: Mapping[str, Any]) -> int:

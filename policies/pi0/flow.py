@@ -16,7 +16,9 @@ import torch
 from torch import Tensor
 from transformers import PI0ForConditionalGeneration
 
-__all__ = ["Flow", "Prefix", "encode_prefix", "integrate"]
+from policies.openvla.grounded import GroundedConvTower
+
+__all__ = ["Flow", "Prefix", "encode_prefix", "integrate", "join", "read_prefix", "velocity"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -24,8 +26,8 @@ class Prefix:
     """Pictures and words as the action expert sees them.
 
     Attributes:
-        cache: keys and values of each layer, batch of one.
-        mask: ones, shape ``(1, n)``.
+        cache: keys and values of each layer, a row an observation.
+        mask: ones, shape ``(1, n)``, or a row an observation.
         first: what PaliGemma makes of the first token, shape ``(width,)``; it belongs to the first
             picture and has seen the words only if attention goes both ways.
     """
@@ -64,23 +66,74 @@ def encode_prefix(
         input_ids: of the words, shape ``(1, n)``.
         pixel_values: of the cameras that are there, shape ``(1, cameras, 3, S, S)``.
     """
+    return read_prefix(model, embed(model, input_ids, pixel_values))
+
+
+def embed(model: PI0ForConditionalGeneration, input_ids: Tensor, pixel_values: Tensor) -> Tensor:
+    """Embeddings of pictures and words, ``(1, n, width)``; arguments as :func:`encode_prefix`."""
+    tower = model.model.vlm.vision_tower
+    if isinstance(tower, GroundedConvTower):
+        words = model.model.vlm.get_input_embeddings()(input_ids)
+        looks = [tower(pixel_values[:, one], words).tokens for one in range(pixel_values.shape[1])]
+        return join(model, torch.cat(looks, dim=1), words)
     config = model.config.vlm_config
     vision = config.vision_config
     places = pixel_values.shape[1] * (vision.image_size // vision.patch_size) ** 2
     pictures = input_ids.new_full((1, places), config.image_token_id)
     ids = torch.cat([pictures, input_ids], dim=1)
     seen = torch.ones(pixel_values.shape[:2], dtype=torch.bool, device=ids.device)
-    embedded = model.model.embed_prefix(ids, pixel_values, seen)
-    mask = torch.ones_like(ids)
+    embedded: Tensor = model.model.embed_prefix(ids, pixel_values, seen)
+    return embedded
+
+
+def join(model: PI0ForConditionalGeneration, seen: Tensor, words: Tensor) -> Tensor:
+    """What the small tower saw, through the projector, and the words behind it.
+
+    Args:
+        model: with the small tower.
+        seen: its tokens, ``(B, n, channels)``.
+        words: embedded, ``(B, m, width)``.
+    """
+    picture = model.model.vlm.multi_modal_projector(seen.to(words.dtype))
+    return torch.cat([picture, words], dim=1)
+
+
+def read_prefix(model: PI0ForConditionalGeneration, embedded: Tensor) -> Prefix:
+    """Send embedded pictures and words ``(B, n, width)`` through PaliGemma."""
+    mask = embedded.new_ones(embedded.shape[:2], dtype=torch.long)
     out = model.model.vlm(
         inputs_embeds=embedded,
         attention_mask=mask,
         position_ids=mask.cumsum(-1) - 1,
         # Zeros mean: one block, in which every token sees every other.
-        token_type_ids=torch.zeros_like(ids),
+        token_type_ids=torch.zeros_like(mask),
         use_cache=True,
     )
     return Prefix(cache=out.cache, mask=mask, first=out.last_hidden_state[0, 0])
+
+
+def velocity(
+    model: PI0ForConditionalGeneration, prefix: Prefix, states: Tensor, x: Tensor, time: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The field at noisy plans; keys and values of these plans stay behind in the cache.
+
+    Args:
+        model: transformers' π0.
+        prefix: whose cache has B rows.
+        states: normalised and padded, shape ``(B, max_state_dim)``.
+        x: noisy plans, ``(B, H, max_action_dim)``.
+        time: from 1 (noise) to 0 (actions), shape ``(B,)``.
+
+    Returns:
+        Velocities of ``x``'s shape, and the expert's output ``(B, 1 + H, width)``.
+    """
+    mask = prefix.mask[:1].expand(len(x), -1)
+    suffix = model.embed_action_time(states, x, time).to(model.model.dit.norm.weight.dtype)
+    hidden = model.model(
+        action_embeds=suffix, attention_mask=mask, cache=prefix.cache
+    ).last_hidden_state
+    field: Tensor = model.action_out_proj(hidden[:, -x.shape[1] :].to(x.dtype))
+    return field, hidden
 
 
 @torch.no_grad()
@@ -91,27 +144,23 @@ def integrate(
 
     Args:
         model: transformers' π0.
-        prefix: of this observation.
-        state: normalised and padded, shape ``(1, max_state_dim)``.
-        noise: shape ``(B, H, max_action_dim)``.
+        prefix: of this observation, or of several.
+        state: normalised and padded, a row an observation, shape ``(n, max_state_dim)``.
+        noise: as many draws for each observation in turn, ``(B, H, max_action_dim)``.
         steps: of Euler's method.
     """
     batch = noise.shape[0]
     cache, length = prefix.cache, prefix.mask.shape[1]
-    cache.batch_repeat_interleave(batch)
-    mask, states = prefix.mask.expand(batch, -1), state.expand(batch, -1)
-    backbone = model.model.dit.norm.weight.dtype
-    horizon, dt = noise.shape[1], -1.0 / steps
+    draws = batch // len(state)
+    cache.batch_repeat_interleave(draws)
+    states = state.repeat_interleave(draws, dim=0)
+    dt = -1.0 / steps
     x = noise
     velocities: list[Tensor] = []
     for step in range(steps):
         time = torch.full((batch,), 1.0 + step * dt, dtype=torch.float32, device=x.device)
-        suffix = model.embed_action_time(states, x, time).to(backbone)
-        hidden = model.model(
-            action_embeds=suffix, attention_mask=mask, cache=cache
-        ).last_hidden_state
+        field, hidden = velocity(model, prefix, states, x, time)
         cache.crop(length - cache.get_seq_length())
-        velocity = model.action_out_proj(hidden[:, -horizon:].to(x.dtype))
-        velocities = [*velocities[-1:], velocity]
-        x = x + dt * velocity
+        velocities = [*velocities[-1:], field]
+        x = x + dt * field
     return Flow(actions=x, velocities=torch.stack(velocities), hidden=hidden)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 import torch
@@ -31,7 +31,10 @@ from policies.precision import torch_dtype
 from policies.sampling import check_sampling, normal_noise
 from policies.statistics import usual
 
-__all__ = ["PI0Policy"]
+__all__ = ["PI0Policy", "pi0_mini"]
+
+_MINI_CHECKPOINT: Final = Path(__file__).parents[1] / "pi0_mini"
+"""The small model that comes with the package."""
 
 _DTYPES: Final = ("float32", "bfloat16")
 _ROBOT_DIM: Final = 7
@@ -115,6 +118,7 @@ class PI0Policy:
             dtype=backbone,
             device=device,
             keep_head=expert_scores,
+            tower=self.settings.grounded_conv,
         )
         self.model, self._head = loaded.model, loaded.head
         if self._head is not None:
@@ -298,3 +302,9 @@ class PI0Policy:
 
     def _tensor(self, values: ArrayLike, dtype: torch.dtype) -> torch.Tensor:
         return torch.as_tensor(np.asarray(values)).to(self._device, dtype)
+
+
+def pi0_mini(checkpoint: str | Path | None = None, **kwargs: Any) -> PI0Policy:
+    """The small model of this project; by default the weights that come with the package."""
+    folder = _MINI_CHECKPOINT if checkpoint is None else checkpoint
+    return PI0Policy(folder, name="pi0-mini", **kwargs)

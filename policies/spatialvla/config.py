@@ -16,6 +16,8 @@ from transformers import BeitConfig, Gemma2Config, SiglipVisionConfig, ZoeDepthC
 
 from monitor.errors import ConfigError
 from policies.json_file import read_json, understood
+from policies.openvla.config import GROUNDED_CONV, GroundedConvConfig
+from policies.spatialvla.conv_depth import CONV_DEPTH, ConvDepthConfig
 
 __all__ = ["SpatialVLAConfig"]
 
@@ -40,9 +42,10 @@ class SpatialVLAConfig:
     """Everything that fixes the shape of a model.
 
     Attributes:
-        vision: of the SigLIP tower.
+        vision: of the SigLIP tower, or of the small tower that ``spatialvla-mini`` has instead.
         text: of the Gemma 2 language model.
-        depth: of ZoeDepth; None for a model without positions in space.
+        depth: of ZoeDepth, or of the small network of ``spatialvla-mini``; None for a model without
+            positions in space.
         projection_width: channels that leave the projector.
         image_token_id: stands for one patch in the prompt.
         action_token_begin: first of the action ids.
@@ -54,9 +57,9 @@ class SpatialVLAConfig:
         frequencies: of the encoding of these points.
     """
 
-    vision: SiglipVisionConfig
+    vision: SiglipVisionConfig | GroundedConvConfig
     text: Gemma2Config
-    depth: ZoeDepthConfig | None
+    depth: ZoeDepthConfig | ConvDepthConfig | None
     projection_width: int
     image_token_id: int
     action_token_begin: int
@@ -78,9 +81,23 @@ class SpatialVLAConfig:
         return int(self.vision.image_size)
 
     @property
+    def patch_size(self) -> int:
+        """Side of a patch, pixels."""
+        return int(self.vision.patch_size)
+
+    @property
     def visual_tokens(self) -> int:
         """Tokens that the picture takes in the language model's sequence."""
+        if isinstance(self.vision, GroundedConvConfig):
+            return self.vision.tokens
         return int((self.vision.image_size // self.vision.patch_size) ** 2)
+
+    @property
+    def visual_width(self) -> int:
+        """Channels that enter the projector."""
+        if isinstance(self.vision, GroundedConvConfig):
+            return self.vision.embed
+        return int(self.vision.hidden_size)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> SpatialVLAConfig:
@@ -93,10 +110,9 @@ class SpatialVLAConfig:
             msg = f"config.json is of a {data.get('model_type')!r} model; expected 'spatialvla'"
             raise ConfigError(msg)
         text = _sub(data, "text_config", Gemma2Config, "gemma2", keep=_LEGACY_ROPE)
-        vision = _sub(data, "vision_config", SiglipVisionConfig, "siglip_vision_model")
         eos = data.get("eos_token_id", text.eos_token_id)
         return cls(
-            vision=vision,
+            vision=_vision(data),
             text=text,
             depth=_depth(data) if data.get("use_vision_zoe", True) else None,
             projection_width=int(_needed(data, "projection_dim")),
@@ -144,10 +160,27 @@ def _sub(
     return kind(**{name: value for name, value in given.items() if name in known})
 
 
-def _depth(data: Mapping[str, Any]) -> ZoeDepthConfig:
+def _vision(data: Mapping[str, Any]) -> SiglipVisionConfig | GroundedConvConfig:
+    given = dict(_needed(data, "vision_config"))
+    if given.get("model_type") == GROUNDED_CONV:
+        del given["model_type"]
+        return GroundedConvConfig(**given)
+    tower: SiglipVisionConfig = _sub(
+        data, "vision_config", SiglipVisionConfig, "siglip_vision_model"
+    )
+    return tower
+
+
+def _depth(data: Mapping[str, Any]) -> ZoeDepthConfig | ConvDepthConfig:
     given = dict(_needed(data, "vision_zoe_config"))
+    if given.get("model_type") == CONV_DEPTH:
+        del given["model_type"]
+        return ConvDepthConfig(**given)
     # The stages are properties of transformers' configuration, not fields.
     backbone = _sub(given, "backbone_config", BeitConfig, "beit", keep=("out_features",))
     backbone._attn_implementation = "eager"
     given["backbone_config"] = backbone
-    return _sub({"vision_zoe_config": given}, "vision_zoe_config", ZoeDepthConfig, "zoedepth")
+    depth: ZoeDepthConfig = _sub(
+        {"vision_zoe_config": given}, "vision_zoe_config", ZoeDepthConfig, "zoedepth"
+    )
+    return depth

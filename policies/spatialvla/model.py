@@ -8,11 +8,13 @@ a causal mask would silently undo.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import (
     DynamicCache,
     Gemma2ForCausalLM,
@@ -20,7 +22,10 @@ from transformers import (
     ZoeDepthForDepthEstimation,
 )
 
+from policies.openvla.config import GroundedConvConfig
+from policies.openvla.grounded import GroundedConvTower
 from policies.spatialvla.config import SpatialVLAConfig
+from policies.spatialvla.conv_depth import ConvDepth, ConvDepthConfig
 from policies.spatialvla.depth import estimate_depth
 from policies.spatialvla.space import Ego3DPositionEmbedding, back_project, patch_centres
 
@@ -66,15 +71,19 @@ class _Projector(nn.Module):
 class SpatialVLA(nn.Module):
     """Picture, camera and prompt in, action tokens out."""
 
-    vision_zoe_model: ZoeDepthForDepthEstimation | None
+    vision_tower: SiglipVisionModel | GroundedConvTower
+    vision_zoe_model: ZoeDepthForDepthEstimation | ConvDepth | None
     position_embedding_3d: Ego3DPositionEmbedding | None
     spatial_embed_tokens: nn.Embedding | None
 
     def __init__(self, config: SpatialVLAConfig) -> None:
         super().__init__()
         self.config = config
-        self.vision_tower = SiglipVisionModel(config.vision)
-        visual, width = config.vision.hidden_size, config.text.hidden_size
+        visual, width = config.visual_width, config.text.hidden_size
+        if isinstance(config.vision, GroundedConvConfig):
+            self.vision_tower = GroundedConvTower(config.vision, width)
+        else:
+            self.vision_tower = SiglipVisionModel(config.vision)
         self.multi_modal_projector = _Projector(visual, config.projection_width)
         # Gemma 2 caps its attention scores, which only the eager form does.
         self.language_model = Gemma2ForCausalLM._from_config(
@@ -82,8 +91,7 @@ class SpatialVLA(nn.Module):
         )
         self.vision_zoe_model = self.position_embedding_3d = self.spatial_embed_tokens = None
         if config.depth is not None:
-            self.vision_zoe_model = ZoeDepthForDepthEstimation(config.depth)
-            self.vision_zoe_model.backbone.set_attn_implementation("eager")
+            self.vision_zoe_model = _depth_model(config.depth)
             self.position_embedding_3d = Ego3DPositionEmbedding(
                 3 * config.points_per_side**2, visual, config.frequencies
             )
@@ -93,13 +101,17 @@ class SpatialVLA(nn.Module):
     @torch.no_grad()
     def finish_loading(self) -> None:
         """Compute what no checkpoint holds, after the weights were put into a model on meta."""
-        embeddings = self.vision_tower.embeddings
-        embeddings.position_ids = torch.arange(self.config.visual_tokens)[None]
+        if isinstance(self.vision_tower, GroundedConvTower):
+            self.vision_tower.fill_buffers()
+        else:
+            embeddings = self.vision_tower.embeddings
+            embeddings.position_ids = torch.arange(self.config.visual_tokens)[None]
         gemma = self.language_model.model
         gemma.rotary_emb = type(gemma.rotary_emb)(config=self.language_model.config)
         gemma.embed_tokens.embed_scale = torch.tensor(gemma.embed_tokens.scalar_embed_scale)
         if self.vision_zoe_model is not None:
-            for module in self.vision_zoe_model.modules():
+            parts: Iterable[Any] = self.vision_zoe_model.modules()
+            for module in parts:
                 if hasattr(module, "k_minus_1"):
                     module.k_idx = torch.arange(module.k).view(1, -1, 1, 1)
                     module.k_minus_1 = torch.tensor([module.k - 1]).view(1, -1, 1, 1)
@@ -113,47 +125,96 @@ class SpatialVLA(nn.Module):
     def depth(self, pixels: Tensor) -> Tensor:
         """Depth of every pixel, metres, ``(B, 1, S, S)``; pixels in [0, 1]."""
         assert self.vision_zoe_model is not None, "this model has no depth"
+        if isinstance(self.vision_zoe_model, ConvDepth):
+            shallow: Tensor = self.vision_zoe_model(pixels)
+            return shallow
         return estimate_depth(self.vision_zoe_model, pixels)
 
     def points(self, pixels: Tensor, intrinsic: Tensor) -> Tensor:
         """Points in space of every patch, ``(B, patches, 3 * points)``, metres, camera frame."""
-        vision, per_side = self.config.vision, self.config.points_per_side
-        centres = patch_centres(vision.image_size, vision.patch_size, per_side).to(pixels)
+        return self.places(self.depth(pixels), intrinsic)
+
+    def places(self, depth: Tensor, intrinsic: Tensor) -> Tensor:
+        """The same of a known depth.
+
+        Args:
+            depth: of every pixel, metres, ``(B, 1, S, S)``.
+            intrinsic: camera matrix for this picture's size, pixels, ``(3, 3)``.
+        """
+        patch, per_side = self.config.patch_size, self.config.points_per_side
+        centres = patch_centres(self.config.image_size, patch, per_side).to(depth)
         return back_project(
-            self.depth(pixels),
-            intrinsic.to(pixels),
-            centres,
-            patch_size=vision.patch_size,
-            per_side=per_side,
+            depth, intrinsic.to(depth), centres, patch_size=patch, per_side=per_side
         )
 
-    def see(self, pixels: Tensor, intrinsic: Tensor) -> Tensor:
-        """Features of the patches, ``(B, patches, width)``, out of the projector."""
-        seen: Tensor = self.vision_tower((pixels - 0.5) / 0.5).last_hidden_state
-        if self.position_embedding_3d is not None:
-            seen = seen + self.position_embedding_3d(self.points(pixels, intrinsic))
+    def look(self, pixels: Tensor, words: Tensor | None) -> Tensor:
+        """Features of the picture's tokens as the tower leaves them, ``(B, n, visual width)``.
+
+        Args:
+            pixels: in [0, 1], ``(B, 3, S, S)``.
+            words: embeddings of the text, ``(B, n, width)``; the small tower alone asks for them.
+        """
+        scaled = (pixels - 0.5) / 0.5
+        if isinstance(self.vision_tower, GroundedConvTower):
+            found: Tensor = self.vision_tower(scaled, words).tokens
+        else:
+            found = self.vision_tower(scaled).last_hidden_state
+        return found
+
+    def project(self, seen: Tensor, points: Tensor | None) -> Tensor:
+        """Features for the language model, ``(B, n, width)``.
+
+        Args:
+            seen: of :meth:`look`.
+            points: of :meth:`points`; None for a model without them.
+        """
+        if self.position_embedding_3d is not None and points is not None:
+            places = self.position_embedding_3d(points)
+            # Tokens that the small tower has beside its patches stand for no one place.
+            seen = seen + functional.pad(places, (0, 0, 0, seen.shape[1] - places.shape[1]))
         projected: Tensor = self.multi_modal_projector(seen)
         return projected
+
+    def see(self, pixels: Tensor, intrinsic: Tensor, words: Tensor | None = None) -> Tensor:
+        """Features of the picture for the language model, ``(B, n, width)``."""
+        seen = self.look(pixels, words)
+        if self.position_embedding_3d is None:
+            return self.project(seen, None)
+        return self.project(seen, self.points(pixels, intrinsic))
 
     def embed(self, input_ids: Tensor, pixels: Tensor, intrinsic: Tensor) -> Tensor:
         """Input embeddings: the prompt with the picture in the place of its image tokens.
 
         Raises:
-            ValueError: if the prompt has not one image token for each patch.
+            ValueError: if the prompt has not one image token for each token of the picture.
         """
-        at = input_ids == self.config.image_token_id
-        if int(at.sum()) != self.config.visual_tokens * len(input_ids):
-            msg = (
-                f"input_ids hold {int(at.sum())} image tokens (id {self.config.image_token_id}); "
-                f"the picture has {self.config.visual_tokens} patches"
-            )
-            raise ValueError(msg)
-        table = self.language_model.get_input_embeddings()
-        text: Tensor = table(input_ids)
-        # As upstream: divided here, multiplied again where the language model scales its input.
-        features = self.see(pixels, intrinsic) / self.config.text.hidden_size**0.5
-        scale = table.embed_scale.to(text.dtype)
-        return text.masked_scatter(at[..., None], features.to(text.dtype) * scale)
+        text = self._text(input_ids)
+        count = self.config.visual_tokens
+        return self._placed(input_ids, text, self.see(pixels, intrinsic, text[:, count:]))
+
+    def forward(
+        self, input_ids: Tensor, seen: Tensor, points: Tensor | None, action_ids: Tensor
+    ) -> Tensor:
+        """Logits of given action tokens, for training: the prefix is read both ways.
+
+        Args:
+            input_ids: prompts of one length, shape ``(B, n)``.
+            seen: of :meth:`look`.
+            points: of :meth:`points`.
+            action_ids: the true action tokens, shape ``(B, k)``.
+
+        Returns:
+            Shape ``(B, k, V)``; row i predicts token i.
+        """
+        prefix = self._placed(input_ids, self._text(input_ids), self.project(seen, points))
+        before = self.language_model.get_input_embeddings()(action_ids[:, :-1])
+        whole = torch.cat([prefix, before.to(prefix.dtype)], dim=1)
+        place = torch.arange(whole.shape[1], device=whole.device)
+        hidden = (place[None, :] > place[:, None]) & (place[None, :] >= prefix.shape[1])
+        lowest = torch.finfo(whole.dtype).min
+        mask = whole.new_zeros(hidden.shape).masked_fill(hidden, lowest)[None, None]
+        states = self._states(whole, mask, None)
+        return self.logits(states[:, prefix.shape[1] - 1 :])
 
     def read(self, input_ids: Tensor, pixels: Tensor, intrinsic: Tensor) -> Prefix:
         """Read the prefix, every token of it seeing every other.
@@ -232,6 +293,27 @@ class SpatialVLA(nn.Module):
         new = embedded.shape[1]
         return embedded.new_zeros(1, 1, new, before + new)
 
+    def _text(self, input_ids: Tensor) -> Tensor:
+        """Embeddings of a prompt, ``(B, n, width)``, those of its image tokens to be replaced."""
+        count = self.config.visual_tokens
+        at = input_ids == self.config.image_token_id
+        if int(at.sum()) != count * len(input_ids):
+            msg = (
+                f"input_ids hold {int(at.sum())} image tokens (id {self.config.image_token_id}); "
+                f"the picture has {count} patches"
+            )
+            raise ValueError(msg)
+        text: Tensor = self.language_model.get_input_embeddings()(input_ids)
+        return text
+
+    def _placed(self, input_ids: Tensor, text: Tensor, features: Tensor) -> Tensor:
+        """A prompt's embeddings with the picture's features in their place."""
+        at = input_ids == self.config.image_token_id
+        # As upstream: divided here, multiplied again where the language model scales its input.
+        features = features / self.config.text.hidden_size**0.5
+        scale = self.language_model.get_input_embeddings().embed_scale.to(text.dtype)
+        return text.masked_scatter(at[..., None], features.to(text.dtype) * scale)
+
     def _advance(self, ids: Tensor, cache: DynamicCache) -> Tensor:
         """Hidden state ``(B, width)`` after one more token each, ``(B,)``."""
         table = self.language_model.get_input_embeddings()
@@ -244,15 +326,28 @@ class SpatialVLA(nn.Module):
         if window is not None and before + new > window:
             msg = f"the sequence has {before + new} tokens, above the sliding window of {window}"
             raise ValueError(msg)
-        mask = self.mask(embedded, before)
+        return self._states(embedded, self.mask(embedded, before), cache)
+
+    def _states(self, embedded: Tensor, mask: Tensor, cache: DynamicCache | None) -> Tensor:
+        """Hidden states of new inputs under a mask that is added to the scores."""
+        before = 0 if cache is None else cache.get_seq_length()
         masks: dict[str, Any] = dict.fromkeys(set(self.config.text.layer_types), mask)
         # Positions count from 1, as in PaliGemma.
-        positions = torch.arange(before, before + new, device=embedded.device)[None] + 1
+        end = before + embedded.shape[1]
+        positions = torch.arange(before, end, device=embedded.device)[None] + 1
         out: Tensor = self.language_model.model(
             inputs_embeds=embedded,
             attention_mask=masks,
             position_ids=positions,
             cache=cache,
-            use_cache=True,
+            use_cache=cache is not None,
         ).last_hidden_state
         return out
+
+
+def _depth_model(config: Any) -> ZoeDepthForDepthEstimation | ConvDepth:
+    if isinstance(config, ConvDepthConfig):
+        return ConvDepth(config)
+    model = ZoeDepthForDepthEstimation(config)
+    model.backbone.set_attn_implementation("eager")
+    return model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from monitor.errors import ConfigError
 from policies.action import ActionAdapter, ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
 from policies.given import require_finite, require_ids, require_shape
+from policies.openvla.prompt import TEMPLATE
 from policies.picture import squashed
 from policies.precision import torch_dtype
 from policies.sampling import check_sampling, gumbel_noise
@@ -28,7 +29,10 @@ from policies.spatialvla.recipe import Recipe
 from policies.statistics import statistics_for
 from policies.tokenizer import load_tokenizer
 
-__all__ = ["SpatialVLAPolicy"]
+__all__ = ["SpatialVLAPolicy", "spatialvla_mini"]
+
+_MINI_CHECKPOINT: Final = Path(__file__).parents[1] / "spatialvla_mini"
+"""The small model that comes with the package."""
 
 
 @final
@@ -270,3 +274,13 @@ def _adapter(
     if isinstance(robot, str):
         ensemble = replace(ensemble, horizon=chunk_steps)
     return ActionAdapter(replace(adapter.convention, ensemble=ensemble if average else None))
+
+
+def spatialvla_mini(checkpoint: str | Path | None = None, **kwargs: Any) -> SpatialVLAPolicy:
+    """The small model of this project; by default the weights that come with the package.
+
+    It is asked OpenVLA's question, with which its eyes were taught.
+    """
+    folder = _MINI_CHECKPOINT if checkpoint is None else checkpoint
+    kwargs.setdefault("prompt", TEMPLATE)
+    return SpatialVLAPolicy(folder, name="spatialvla-mini", **kwargs)

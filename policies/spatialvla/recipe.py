@@ -53,11 +53,24 @@ class Recipe:
         for name in _STATISTICS:
             if (folder / name).is_file():
                 statistics |= read_json(folder / name)
-        begin, end = action_token_range
         with understood(path):
-            return cls(
-                grid=ActionGrid.from_json(data, begin, end - begin),
-                chunk_steps=int(data.get("action_chunk_size", 1)),
-                statistics=statistics,
-                cameras=data.get("intrinsic_config") or {},
-            )
+            return cls.from_json(data | {"statistics": statistics}, action_token_range)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], action_token_range: tuple[int, int]) -> Recipe:
+        """Read a parsed ``processor_config.json``.
+
+        Args:
+            data: what it says, statistics included.
+            action_token_range: half-open range of the model's action ids.
+
+        Raises:
+            ConfigError: if its grid does not fit the ids.
+        """
+        begin, end = action_token_range
+        return cls(
+            grid=ActionGrid.from_json(data, begin, end - begin),
+            chunk_steps=int(data.get("action_chunk_size", 1)),
+            statistics=data.get("statistics") or {},
+            cameras=data.get("intrinsic_config") or {},
+        )

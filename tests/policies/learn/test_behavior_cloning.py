@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 from policies import Observation, load_policy  # noqa: E402
 from policies.learn.behavior_cloning import Trainer, TrainingConfig  # noqa: E402
 from policies.learn.dataset import Demonstrations  # noqa: E402
+from policies.learn.openvla import OpenVLAStudent  # noqa: E402
 from policies.openvla.checkpoint import read_tensors  # noqa: E402
 
 SIDE = 32
@@ -60,14 +61,20 @@ def config(steps: int, **changes: Any) -> TrainingConfig:
     )
 
 
+def openvla(data: Demonstrations, out: Path, steps: int, init: Path | None = None) -> Trainer:
+    torch.manual_seed(0)
+    return Trainer(OpenVLAStudent(data, init), data, out, config(steps))
+
+
 def test_loss_falls_and_the_checkpoint_acts(data: Demonstrations, tmp_path: Path) -> None:
-    trainer = Trainer(data, tmp_path / "a", config(60))
-    batch = data.batch(data.train[:64], np.random.default_rng(0), augment=False)
+    trainer = openvla(data, tmp_path / "a", 60)
+    rng = np.random.default_rng(0)
+    batch = data.batch(data.train[:64], rng, augment=False)
     with torch.no_grad():
-        before = trainer.losses(batch, sigma=3.0, augment=False).total
+        before = trainer.student.losses(batch, rng, progress=0.0, augment=False).total
     trainer.run()
     with torch.no_grad():
-        after = trainer.losses(batch, sigma=3.0, augment=False).total
+        after = trainer.student.losses(batch, rng, progress=0.0, augment=False).total
     assert after < 0.75 * before
     policy = load_policy("openvla-mini", checkpoint=tmp_path / "a")
     out = policy.act(Observation(image=data.image[0], instruction=data.instructions[0]))
@@ -77,8 +84,8 @@ def test_loss_falls_and_the_checkpoint_acts(data: Demonstrations, tmp_path: Path
 
 
 def test_resumed_run_continues_where_it_stopped(data: Demonstrations, tmp_path: Path) -> None:
-    Trainer(data, tmp_path, config(4)).run()
-    again = Trainer(data, tmp_path, config(6), tmp_path)
+    openvla(data, tmp_path, 4).run()
+    again = openvla(data, tmp_path, 6, tmp_path)
     again.resume()
     assert again.step == 4
     live = again.model.state_dict()
@@ -91,8 +98,8 @@ def test_resumed_run_continues_where_it_stopped(data: Demonstrations, tmp_path: 
 
 
 def test_warm_start_keeps_words_and_statistics(data: Demonstrations, tmp_path: Path) -> None:
-    Trainer(data, tmp_path / "a", config(2)).run()
-    second = Trainer(data, tmp_path / "b", config(2), tmp_path / "a")
+    openvla(data, tmp_path / "a", 2).run()
+    second = OpenVLAStudent(data, tmp_path / "a")
     first_config = json.loads((tmp_path / "a" / "config.json").read_text(encoding="utf-8"))
     assert second.model_json["norm_stats"] == first_config["norm_stats"]
     for key, value in read_tensors(tmp_path / "a").items():
