@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Final, cast
 
 from monitor.errors import ConfigError, MissingExtraError, unknown_name
+from policies.arguments import arguments_of
 from policies.base import Policy
 
-__all__ = ["POLICIES", "PolicySpec", "list_policies", "load_policy"]
+__all__ = ["POLICIES", "PolicySpec", "check_arguments", "list_policies", "load_policy"]
 
 ENTRY_POINT_GROUP: Final = "vlawatch.policies"
 _OURS: Final = ("envs", "monitor", "policies")
@@ -150,20 +150,24 @@ def load_policy(name: str, **kwargs: Any) -> Policy:
     except TypeError as error:
         if "argument" not in str(error):
             raise
-        msg = f"policy {name!r}: {_unknown(factory, kwargs) or error}"
+        check_arguments(name, kwargs)
+        msg = f"policy {name!r}: {error}"
         raise ConfigError(msg) from error
 
 
-def _unknown(factory: Any, given: Iterable[str]) -> str:
-    """Text for the first argument that a factory does not take; empty where it may take any."""
-    taken = inspect.signature(factory).parameters
-    if any(one.kind is one.VAR_KEYWORD for one in taken.values()):
-        return ""
-    unknown = [name for name in given if name not in taken]
-    if not unknown:
-        return ""
-    return (
-        unknown_name("argument", unknown[0], taken)
-        if taken
-        else f"no {unknown[0]!r}, it takes no arguments"
-    )
+def check_arguments(name: str, given: Iterable[str]) -> None:
+    """Refuse arguments that a policy does not take, before anything of it is imported.
+
+    Args:
+        name: one of :func:`list_policies`.
+        given: names of arguments.
+
+    Raises:
+        ConfigError: with the nearest name, for the first that is not taken.
+    """
+    taken = arguments_of(list_policies()[name].target)
+    for one in given:
+        if taken is not None and one not in taken:
+            text = unknown_name("argument", one, taken) if taken else f"it takes none, got {one!r}"
+            msg = f"policy {name!r}: {text}"
+            raise ConfigError(msg)

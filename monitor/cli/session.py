@@ -89,12 +89,17 @@ def open_env(name: str, host: EnvHost | None = None, **kwargs: Any) -> Any:
         check_env_name(name)
     log.info("starting environment %s%s", name, f" in {host.python}" if host and elsewhere else "")
     try:
-        return make_env(name, **kwargs) if host is None else host.open(name, kwargs)
+        made = make_env(name, **kwargs) if host is None else host.open(name, kwargs)
     except RuntimeError as error:  # as simulators report what their machine lacks
         if isinstance(error, MonitorError) and not isinstance(error, EnvRaisedError):
             raise
         msg = f"environment {name} did not start: {error}"
         raise EnvStartError(msg) from error
+    lacking = [one for one in ("reset", "step", "action_space") if not hasattr(made, one)]
+    if lacking:
+        msg = f"--env {name} makes a {type(made).__name__} without {', '.join(lacking)}; expected a gymnasium.Env"
+        raise ConfigError(msg)
+    return made
 
 
 def check_names(
@@ -120,6 +125,7 @@ def check_names(
         ConfigError: if a name or folder does not exist, or the policy is nothing without it.
     """
     from policies import list_policies
+    from policies.registry import check_arguments
 
     if env is not None:
         check_env_name(env)
@@ -127,6 +133,7 @@ def check_names(
     if policy not in known:
         raise ConfigError(unknown_name("policy", policy, known))
     arguments = pairs(further, "--policy-arg")
+    check_arguments(policy, arguments)
     if policy == "remote" and not (url or arguments.get("url")):
         msg = "policy 'remote' needs --url ws://HOST:PORT, which `vlawatch serve-policy` prints"
         raise ConfigError(msg)
@@ -175,7 +182,9 @@ def _check_class(name: str) -> None:
         )
         raise ConfigError(msg) from error
     if not callable(getattr(found, attribute, None)):
-        classes = [one for one, value in vars(found).items() if isinstance(value, type)]
+        classes = [
+            one for one, value in vars(found).items() if getattr(value, "__module__", 0) == module
+        ]
         raise ConfigError(unknown_name(f"class of module {module}", attribute, classes))
 
 

@@ -228,10 +228,14 @@ class TestWithTheSimulator:
         (("--policy", "hold", "--monitor", "nowhere"), "nowhere"),
         (("--policy", "remote"), "needs --url ws://HOST:PORT"),
         (("--policy", "random", "--policy-arg", "sed=3"), "did you mean 'seed'?"),
-        (("--policy", "hold", "--policy-arg", "seed=3"), "it takes no arguments"),
+        (
+            ("--policy", "hold", "--policy-arg", "seed=3"),
+            "policy 'hold': it takes none, got 'seed'",
+        ),
         (("--policy", "hold", "--env", "nomodule:X"), "no module 'nomodule'"),
         (("--policy", "hold", "--env", "envs.nowhere:X"), "no module 'envs.nowhere'"),
         (("--policy", "hold", "--env", "fractions:Fracton"), "did you mean 'Fraction'?"),
+        (("--policy-arg", "sample=4"), "did you mean 'samples'?"),
         (("--policy", "hold", "--env", ":X"), "expected package.module:Class"),
         (("--policy", "hold", "--out", "/dev/null/run"), "cannot write to /dev/null/run"),
         (("--policy", "hold", "--resume", "--out", "/dev/null/run"), "choose another --out"),
@@ -254,6 +258,16 @@ def test_a_mistyped_name_is_said_before_the_simulator_starts(
     assert said in captured.err
     assert captured.out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_class_that_is_no_environment_is_wrong_usage(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    given = ["--policy", "hold", "--env", "json:JSONDecoder", "--out", str(tmp_path / "run")]
+    assert main(["run", *given]) == 2
+    said = "makes a JSONDecoder without reset, step, action_space; expected a gymnasium.Env"
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("command", ["evaluate", "calibrate"])
