@@ -24,7 +24,7 @@ from monitor.study.picture import (
     write_picture,
 )
 from monitor.study.summary import summarise
-from monitor.study.tables import metric_table, risk_table
+from monitor.study.tables import metric_table, probability_table, risk_table
 
 __all__ = ["write_report"]
 
@@ -114,7 +114,8 @@ def _section(run: Run) -> str:
     parts = [_head(run, summary), _banner(run), _tiles(summary)]
     if run.episodes:
         parts += [_overview(run), _episodes(run), _metrics(run)]
-        parts += [metric_table(run, known_metrics(run)), risk_table(run), _problems(run)]
+        parts += [metric_table(run, known_metrics(run)), risk_table(run), probability_table(run)]
+        parts.append(_problems(run))
     parts.append(_footer(run))
     return f"<section>{''.join(parts)}</section>"
 

@@ -8,9 +8,10 @@ from html import escape
 from monitor.study.association import Difference
 from monitor.study.baselines import risk_rows
 from monitor.study.episodes import Run
+from monitor.study.probability import METHODS, reliability
 from monitor.study.rollout_values import metric_differences
 
-__all__ = ["metric_table", "risk_table"]
+__all__ = ["metric_table", "probability_table", "risk_table"]
 
 
 def metric_table(run: Run, metrics: Sequence[str]) -> str:
@@ -52,6 +53,27 @@ def risk_table(run: Run) -> str:
     )
     columns = ("sorted by", "episodes", "loss 1 - success", "loss 1 - SPL")
     return _table("Selective risk against baselines", note, columns, rows)
+
+
+def probability_table(run: Run) -> str:
+    """HTML of how well the peak score says a probability of failure; empty with too few of a kind."""
+    known = [
+        (one.peak, float(one.outcome == "failure"))
+        for one in run.of("success", "failure")
+        if one.peak is not None
+    ]
+    scores, failed = [peak for peak, _ in known], [lost for _, lost in known]
+    rows = [
+        (name, f"{found.ece:.3f}", f"{found.brier:.3f}", f"{found.base:.3f}")
+        for name in METHODS
+        if (found := reliability(scores, failed, name)) is not None
+    ]
+    note = (
+        "each episode's by a fit on other episodes · ECE over 10 bins and Brier score, 0 is perfect · "
+        "plain: Brier score of the share of failures"
+    )
+    columns = ("fit", "ECE", "Brier", "plain")
+    return _table("Peak score as a probability of failure", note, columns, rows)
 
 
 def _a12(found: Difference | None) -> str:

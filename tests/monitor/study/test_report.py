@@ -57,6 +57,7 @@ def test_page_and_picture_of_one_run(watched: Path, tmp_path: Path) -> None:
     assert "Failures against successes" in text
     assert "Selective risk against baselines" in text
     assert "adaptive conformal" in text
+    assert "isotonic" in text
 
 
 def test_page_needs_nothing_from_elsewhere(watched: Path, tmp_path: Path) -> None:
