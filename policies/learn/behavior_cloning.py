@@ -202,6 +202,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--ema", type=float, default=0.998, help="decay of the averaged weights")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--max-steps", type=int, default=10**9)
     parser.add_argument("--bf16", action="store_true", help="bfloat16 products (faster on some)")
@@ -214,6 +215,7 @@ def main() -> None:
         minutes=args.minutes,
         batch=args.batch,
         learning_rate=args.lr,
+        ema=args.ema,
         seed=args.seed,
         max_steps=args.max_steps,
         bf16=args.bf16,

@@ -64,7 +64,7 @@ def new_student(
         glimpses: of the demonstrations, for one that keeps its eyes.
 
     Raises:
-        ConfigError: if there is no such student, or it has no glimpses and needs them.
+        ConfigError: if there is no such student, or it needs glimpses and has none of these frames.
     """
     if name not in STUDENTS:
         raise ConfigError(unknown_name("student", name, STUDENTS))
@@ -78,5 +78,11 @@ def new_student(
         return cast("Student", make(data, init))
     if glimpses is None:
         msg = f"{name} learns from glimpses; make them with python -m policies.learn.glimpses"
+        raise ConfigError(msg)
+    if len(glimpses.tokens) != len(data):
+        msg = (
+            f"the glimpses are of {len(glimpses.tokens)} frames, the demonstrations have "
+            f"{len(data)}; look again with python -m policies.learn.glimpses"
+        )
         raise ConfigError(msg)
     return cast("Student", make(data, init, glimpses))
