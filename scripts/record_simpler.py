@@ -112,6 +112,13 @@ def record_motion(sim: Any, name: str) -> dict[str, Any]:
     return found
 
 
+def laid_models(sim: Any) -> dict[str, Any]:
+    """Scale of each object by its model, where the task lays any."""
+    if hasattr(sim, "episode_model_ids"):
+        return dict(zip(sim.episode_model_ids, sim.episode_model_scales, strict=True))
+    return {sim.model_id: sim.model_scale} if hasattr(sim, "model_id") else {}
+
+
 def record_camera(sim: Any, name: str) -> dict[str, Any]:
     """The policy's camera."""
     one = sim._cameras[simpler_task(name).camera]
@@ -159,12 +166,12 @@ def record_task(name: str) -> dict[str, Any]:
         "lights": [numbers(light.color, 2) for light in sim._scene.get_all_lights()],
         "ambient": numbers(sim._scene.ambient_light, 2),
     }
-    if hasattr(sim, "episode_model_ids"):
+    if models := laid_models(sim):
         facts["boxes"] = {
             model: {end: numbers(sim.model_db[model]["bbox"][end]) for end in ("min", "max")}
-            for model in sim.episode_model_ids
+            for model in models
         }
-        facts["scales"] = [float(scale) for scale in sim.episode_model_scales]
+        facts["scales"] = [float(scale) for scale in models.values()]
     facts["step"] = shapes(sim.step(np.zeros(7, dtype=np.float32))[4])
     facts["scenes"] = [record_scene(sim, name, scene) for scene in range(SCENES)]
     facts["motion"] = record_motion(sim, name)

@@ -23,24 +23,31 @@ class Stage(NamedTuple):
 
     offset: tuple[float, float]
     """Where SimplerEnv moves the file's origin from: x and y."""
+    edge_m: float
+    """Where the top ends, in x, on the robot's side."""
     top_m: float
     rgb: tuple[int, int, int]
 
 
+GOOGLE = ((-1.6616, -3.0337), 0.02)
+"""Google Robot stands before the table, whose edge is that of SimplerEnv's ``dummy_tabletop``; a
+wider one is in the way of its shoulder."""
+WIDOWX = ((-2.0634, -2.8313), 0.25)
+"""WidowX stands on the table."""
 STAGES = {
-    "google_pick_coke_can_1_v4": Stage((-1.6616, -3.0337), 0.87, (168, 120, 79)),
-    "google_pick_coke_can_1_v4_alt_background": Stage((-1.6616, -3.0337), 0.87, (150, 150, 160)),
-    "google_pick_coke_can_1_v4_alt_background_2": Stage((-1.6616, -3.0337), 0.87, (190, 170, 140)),
-    "bridge_table_1_v1": Stage((-2.0634, -2.8313), 0.87, (190, 160, 130)),
-    "bridge_table_1_v2": Stage((-2.0634, -2.8313), 0.85, (190, 160, 130)),
+    "google_pick_coke_can_1_v4": Stage(*GOOGLE, 0.87, (168, 120, 79)),
+    "google_pick_coke_can_1_v4_alt_background": Stage(*GOOGLE, 0.87, (150, 150, 160)),
+    "google_pick_coke_can_1_v4_alt_background_2": Stage(*GOOGLE, 0.87, (190, 170, 140)),
+    "bridge_table_1_v1": Stage(*WIDOWX, 0.87, (190, 160, 130)),
+    "bridge_table_1_v2": Stage(*WIDOWX, 0.85, (190, 160, 130)),
 }
 COLOURS = {
     "eggplant": (72, 32, 96),
     "blue_plastic_bottle": (40, 90, 200),
     "redbull": (170, 180, 215),
 }
-SLAB_LOW = (-0.75, -0.60)
-SLAB_HIGH = (0.25, 0.80)
+FAR_M = -0.75
+SIDES_M = (-0.60, 0.80)
 THICKNESS_M = 0.04
 
 
@@ -58,8 +65,8 @@ def _painted(mesh: trimesh.Trimesh, rgb: tuple[int, int, int]) -> trimesh.Trimes
 
 def table_top(stage: Stage) -> trimesh.Trimesh:
     """The slab in the file's own frame: y up, and moved by the stage's offset."""
-    low = np.array([*SLAB_LOW, stage.top_m - THICKNESS_M])
-    high = np.array([*SLAB_HIGH, stage.top_m])
+    low = np.array([FAR_M, SIDES_M[0], stage.top_m - THICKNESS_M])
+    high = np.array([stage.edge_m, SIDES_M[1], stage.top_m])
     slab = trimesh.creation.box(extents=high - low)
     slab.apply_translation((low + high) / 2 + np.array([*stage.offset, 0.0]))
     x, y, z = slab.vertices.T

@@ -118,7 +118,8 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         self._image: NDArray[np.uint8] | None = None
         self._scene = self._elapsed = 0
         self.grasped = self.success = False
-        self.expert = EXPERT if self.task.robot == "widowx" else None
+        able = self.task.robot == "widowx" or self.task.kind is Kind.PICK
+        self.expert = EXPERT if able else None
 
     @property
     def sim(self) -> Any:

@@ -1,6 +1,7 @@
-"""A scripted expert for WidowX in SimplerEnv: a pure function of what is on the table now.
+"""A scripted expert for SimplerEnv: a pure function of what is on the table now.
 
-It has no memory and no stages, so that it can go on from any state that a policy leaves behind.
+WidowX's is here, Google Robot's for picks in :mod:`envs.simpler.pick_expert`. Neither has memory or
+stages, so that they can go on from any state that a policy leaves behind.
 Heights follow a funnel: the tool may come down only as far as it is above its goal.
 """
 
@@ -12,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.pose import multiply, rotation_vector
+from envs.simpler.pick_expert import pick_action, read_pick
 from envs.simpler.state import State, read_state
+from envs.simpler.tasks import Kind
 from monitor.errors import ConfigError
 
 __all__ = ["expert_action", "widowx_action"]
@@ -40,17 +43,19 @@ def expert_action(env: Any) -> FloatArray:
     """The action that brings the named object nearer to its target.
 
     Args:
-        env: a WidowX task of :class:`envs.simpler.env.SimplerTaskEnv`, in any state.
+        env: a WidowX task or a pick of :class:`envs.simpler.env.SimplerTaskEnv`, in any state.
 
     Returns:
         Action in SimplerEnv's units, shape ``(7,)``.
 
     Raises:
-        ValueError: if the task is none of WidowX.
+        ValueError: if it is another task of Google Robot.
     """
     core = getattr(env, "unwrapped", env)
+    if core.task.kind is Kind.PICK:
+        return pick_action(read_pick(core.sim, grasped=core.grasped))
     if core.robot.name != "widowx":
-        msg = f"the expert of SimplerEnv moves WidowX; {core.task.name!r} has {core.robot.name!r}"
+        msg = f"the expert of SimplerEnv moves WidowX and picks; {core.task.name!r} is neither"
         raise ConfigError(msg)
     return widowx_action(read_state(core.sim, grasped=core.grasped, success=core.success))
 

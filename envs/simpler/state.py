@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from envs.pose import between, rotation_matrix
 from envs.simpler.subject import pose7
 
-__all__ = ["Block", "State", "read_state"]
+__all__ = ["Block", "State", "read_block", "read_state"]
 
 FloatArray = NDArray[np.float64]
 
@@ -64,20 +64,29 @@ def read_state(sim: Any, *, grasped: bool, success: bool) -> State:
     """
     base = pose7(sim.agent.robot.pose)
     sizes = dict(zip(sim.episode_model_ids, sim.episode_model_scales, strict=True))
+    source, target = sim.episode_source_obj, sim.episode_target_obj
     return State(
         tcp_position=between(base, pose7(sim.tcp.pose))[:3],
         aim=pose7(sim.agent.controller.controllers["arm"]._target_pose),
-        thing=_block(sim, base, sim.episode_source_obj, sizes),
-        target=_block(sim, base, sim.episode_target_obj, sizes),
+        thing=read_block(sim, base, source, sizes[source.name]),
+        target=read_block(sim, base, target, sizes[target.name]),
         grasped=grasped,
         success=success,
     )
 
 
-def _block(sim: Any, base: FloatArray, body: Any, scales: dict[str, float]) -> Block:
+def read_block(sim: Any, base: FloatArray, body: Any, scale: float) -> Block:
+    """An object as the box that SimplerEnv's table of models has for it.
+
+    Args:
+        sim: SimplerEnv's environment.
+        base: pose of the robot's base in the world, shape ``(7,)``.
+        body: the object.
+        scale: size of the object in the scene; 1 is that of its model.
+    """
     pose = between(base, pose7(body.pose))
     box = sim.model_db[body.name]["bbox"]
-    low, high = (np.asarray(box[end]) * scales[body.name] for end in ("min", "max"))
+    low, high = (np.asarray(box[end]) * scale for end in ("min", "max"))
     axes = rotation_matrix(pose[3:])
     size = high - low
     flat = [np.hypot(*axes[:2, k]) * size[k] for k in range(3)]

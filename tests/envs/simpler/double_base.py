@@ -27,6 +27,7 @@ TYPES = {
     "numpy int64": np.int64,
 }
 WEIGHT_N = 0.2
+SMALL = {"min": [-0.03, -0.03, -0.03], "max": [0.03, 0.03, 0.03]}
 
 
 class FakeSim:
@@ -137,6 +138,11 @@ class FakeSim:
         pose = multiply(self.scene["base_pose"], self.scene["poses"][name])
         pose[0] += self._remembered
         return Body(name, Pose.of(pose), drawn=name not in MISSING)
+
+    def _know(self, body: Body) -> None:
+        """One object's place in the table of models."""
+        self.model_id, self.model_scale = body.name, 1.0
+        self.model_db = {body.name: {"bbox": self.facts["boxes"].get(body.name, SMALL)}}
 
     def _build_actor_helper(self, model: str, scene: Any, root_dir: Path) -> Body:
         assert scene is self._scene

@@ -6,14 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from double_base import WEIGHT_N, FakeSim
+from double_base import SMALL, WEIGHT_N, FakeSim
 from double_world import Body, Pose, touch
 
 from envs.pose import inverse, multiply
 from envs.simpler.drawer import HANDLE
 
 DRAWERS = ("top_drawer", "middle_drawer", "bottom_drawer")
-SMALL = {"min": [-0.03, -0.03, -0.03], "max": [0.03, 0.03, 0.03]}
 
 
 class FakePick(FakeSim):  # type: ignore[misc]
@@ -27,6 +26,7 @@ class FakePick(FakeSim):  # type: ignore[misc]
             )
             self.obj.pose = Pose([*placed["init_xy"], self.obj.pose.p[2]], self.obj.pose.q)
         self.obj_height_after_settle = float(self.obj.pose.p[2])
+        self._know(self.obj)
         self._lifted_steps = 0
 
     def _things(self) -> list[Body]:
@@ -225,6 +225,7 @@ class FakePutInDrawer(FakeDrawer):
     def _lay(self, placed: dict[str, Any]) -> None:
         name = next(iter(self.scene["bodies"]))
         self.obj = self._body(name)
+        self._know(self.obj)
         super()._lay(placed)
         self._final = False
 

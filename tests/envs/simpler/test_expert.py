@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from envs.expert import NoExpertError, ask_expert
-from envs.pose import rotation_vector
+from envs.pose import rotation_matrix, rotation_vector, turned
 from envs.simpler.expert import widowx_action
+from envs.simpler.pick_expert import PickState, pick_action
 from envs.simpler.state import Block, State
 
 
@@ -40,8 +42,47 @@ def test_it_takes_up_again_what_was_dropped(simpler: Callable[..., Any]) -> None
     assert info["success"]
 
 
-def test_google_robot_has_no_expert(simpler: Callable[..., Any]) -> None:
-    env = simpler("google_robot_pick_coke_can")
+@pytest.mark.parametrize("scene", range(3))
+def test_it_picks_the_can_and_holds_it(simpler: Callable[..., Any], scene: int) -> None:
+    info = run(simpler("google_robot_pick_coke_can"), 60, scene=scene)
+    assert info["success"]
+    assert info["grasped"]
+
+
+def pick(*, grasped: bool = False, square: bool = True, **at: Any) -> PickState:
+    centre = np.array(at.get("centre", (0.6, 0.0, 0.85)))
+    thing = Block(centre=centre, half_height=0.06, axis_rad=at.get("axis_rad", 0.0), square=square)
+    tcp = np.array([*at.get("tool", (0.45, -0.2, 1.0)), 0.0, 1.0, 0.0, 0.0])
+    return PickState(tcp=tcp, thing=thing, rise_m=at.get("rise_m", 0.0), grasped=grasped)
+
+
+def test_a_held_object_is_lifted_so_far_and_no_further() -> None:
+    up = pick_action(pick(grasped=True))
+    assert up[6] == 1.0
+    assert up[2] == pytest.approx(0.12)  # as much as a step may move
+    np.testing.assert_allclose(pick_action(pick(grasped=True, rise_m=0.1))[:6], 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("axis_rad", [0.0, 0.4, np.pi / 2, -1.2])
+def test_the_hand_leans_outwards_across_the_object(axis_rad: float) -> None:
+    given = pick(square=False, axis_rad=axis_rad)
+    tool = given.tcp
+    for _ in range(60):  # an arm that makes a third of each turn
+        turn = pick_action(replace(given, tcp=tool))[3:6]
+        tool = np.concatenate([tool[:3], turned(tool[3:], 0.33 * turn)])
+    axes = rotation_matrix(tool[3:])
+    assert axes[2, 2] == pytest.approx(-np.cos(np.radians(30)), abs=0.01)
+    assert axes[0, 2] == pytest.approx(np.sin(np.radians(30)), abs=0.01)  # away from the base
+    closing = axes[:2, 1] / np.linalg.norm(axes[:2, 1])
+    assert abs(closing @ [np.cos(axis_rad), np.sin(axis_rad)]) < 0.15
+
+
+def test_it_does_not_close_before_it_is_there() -> None:
+    assert pick_action(pick(tool=(0.6, 0.0, 1.0)))[6] == -1.0
+
+
+def test_other_tasks_of_google_robot_have_no_expert(simpler: Callable[..., Any]) -> None:
+    env = simpler("google_robot_move_near")
     env.reset()
     with pytest.raises(NoExpertError, match="no scripted expert"):
         ask_expert(env)
