@@ -176,7 +176,7 @@ def check_env(
         make: makes the environment; called once, or again after a check that closes it.
         expert: action that solves the task, from the environment; its own expert by default.
             Without one the checks that need a solved episode are left untested.
-        scenes: indices to look at; the first four by default.
+        scenes: indices to look at; by default four from all over, the first among them.
         tolerance: how exact the simulator must be; by default as the environment says itself.
         only: names of checks; all by default.
 

@@ -72,7 +72,7 @@ class Trial:
         expert: gives the action that brings the task nearer to its end, from the environment
             (privileged); the environment's own by default. Without one the checks that need a
             solved task are not made.
-        scenes: indices to look at; the first few by default.
+        scenes: indices to look at; by default four from all over, the first among them.
         tolerance: how exact the simulator must be; by default what the environment names in an
             attribute ``tolerance``, else the usual.
     """
@@ -128,7 +128,8 @@ class Trial:
         if self._scenes:
             return self._scenes
         count = self.core.scene_count
-        return tuple(range(4 if count is None else min(4, count)))
+        # Neighbours often differ in one object only, so four are taken from all over.
+        return tuple(range(4)) if count is None else tuple(range(0, count, -(-count // 4)))
 
     def close(self) -> None:
         """Close the environment if it was made."""
