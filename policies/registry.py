@@ -91,6 +91,12 @@ POLICIES: Final[dict[str, PolicySpec]] = {
         robots=_SIMPLER_ROBOTS,
         signals=("logits", "samples", "chunk", "hidden"),
     ),
+    "spatialvla-mini": PolicySpec(
+        target="policies.spatialvla.policy:spatialvla_mini",
+        summary="SpatialVLA's kind with 1.1 M parameters, trained for widowx-put-on",
+        extra="vla",
+        signals=("logits", "samples", "chunk", "hidden"),
+    ),
     "expert": PolicySpec(
         target="policies.expert:ExpertPolicy",
         summary="scripted expert on the simulator's state (privileged)",

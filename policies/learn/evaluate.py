@@ -196,7 +196,7 @@ def main() -> None:
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     env = make_env("widowx-put-on")
-    policy = load_policy(args.policy, checkpoint=args.checkpoint)
+    policy = load_policy(args.policy, checkpoint=args.checkpoint, samples=0)
     rows = [summarize(c, evaluate(env, policy, scenes, c)) for c, scenes in _plan(args)]
     sys.stdout.write((json.dumps(rows, indent=1) if args.json else table(rows)) + "\n")
 

@@ -11,6 +11,8 @@ from monitor.errors import ConfigError
 from policies import Observation, Policy, list_policies, load_policy
 from policies.action import PUBLISHED
 
+MINIS = ("openvla-mini", "spatialvla-mini")
+SIGNALS = {"logits", "samples", "chunk", "hidden", "extra"}
 SEEN = Observation(image=np.zeros((4, 4, 3), np.uint8), instruction="wave")
 
 
@@ -31,7 +33,7 @@ def test_missing_checkpoint_argument_is_named() -> None:
 
 
 def test_every_entry_has_a_summary() -> None:
-    assert {"openvla", "openvla-mini", "expert", "random", "hold"} <= set(list_policies())
+    assert {"openvla", *MINIS, "expert", "random", "hold"} <= set(list_policies())
     assert all(spec.summary for spec in list_policies().values())
 
 
@@ -40,15 +42,15 @@ def test_listed_robots_are_those_with_a_published_convention() -> None:
     assert listed == set(PUBLISHED)
 
 
-@pytest.mark.parametrize("name", ["openvla-mini", "random", "hold"])
+@pytest.mark.parametrize("name", [*MINIS, "random", "hold"])
 def test_listed_signals_are_those_that_the_policy_offers(name: str) -> None:
     options: dict[str, Any] = {}
-    if name == "openvla-mini":
+    if name in MINIS:
         pytest.importorskip("torch")
         options = {"samples": 1}
     offered = load_policy(name, **options).signals
     short = {"logits" if one == "token_logits" else one for one in offered}
-    assert set(list_policies()[name].signals) == short & {"logits", "samples", "chunk", "hidden"}
+    assert set(list_policies()[name].signals) == short & SIGNALS
 
 
 @pytest.mark.parametrize("name", ["random", "hold"])
