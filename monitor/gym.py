@@ -14,7 +14,15 @@ from monitor.errors import DimensionError
 from monitor.fit import fit_config
 from monitor.pipeline import Monitor
 from monitor.records import Decision, Step
-from monitor.transition import Transition, read_reset, read_step, reset_env, unbatch
+from monitor.transition import (
+    Transition,
+    TransitionError,
+    action_bounds,
+    read_reset,
+    read_step,
+    reset_env,
+    unbatch,
+)
 
 __all__ = ["MonitoredEnv"]
 
@@ -164,13 +172,9 @@ class MonitoredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def _monitor_for(env: Any) -> Monitor:
-    space = env.action_space
-    low, high = getattr(space, "low", None), getattr(space, "high", None)
-    if low is None or high is None:
-        msg = f"action space {space!r} has no low and high; pass a monitor of your own"
-        raise DimensionError(msg)
-    return Monitor(
-        fit_config(MonitorConfig(), env),
-        action_low=unbatch(np.asarray(low), 1),
-        action_high=unbatch(np.asarray(high), 1),
-    )
+    try:
+        low, high = action_bounds(env)
+    except TransitionError as error:
+        msg = f"{error}; or pass a monitor of your own"
+        raise DimensionError(msg) from error
+    return Monitor(fit_config(MonitorConfig(), env), action_low=low, action_high=high)

@@ -13,6 +13,7 @@ from inspect import signature
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from monitor.errors import MonitorError
 
@@ -20,6 +21,7 @@ __all__ = [
     "OldApiWarning",
     "Transition",
     "TransitionError",
+    "action_bounds",
     "read_flag",
     "read_number",
     "read_reset",
@@ -195,6 +197,20 @@ def unbatch(value: Any, rank: int) -> Any:
     while getattr(value, "ndim", 0) > rank and value.shape[0] == 1:
         value = value[0]
     return value
+
+
+def action_bounds(env: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Low and high of the action space of one environment, each ``(D,)``; a batch of one is read.
+
+    Raises:
+        TransitionError: if the space has none.
+    """
+    space = env.action_space
+    if not (hasattr(space, "low") and hasattr(space, "high")):
+        msg = f"the action space is {space}; expected a Box with finite low < high"
+        raise TransitionError(msg)
+    low, high = (unbatch(np.asarray(end, dtype=np.float64), 1) for end in (space.low, space.high))
+    return low, high
 
 
 def _single(value: Any) -> Any:

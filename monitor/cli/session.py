@@ -16,6 +16,7 @@ from monitor.config import MonitorConfig, config_folder, load_config
 from monitor.errors import ConfigError, EnvStartError, MonitorError, unknown_name
 from monitor.fit import fit_config
 from monitor.pipeline import Monitor
+from monitor.transition import action_bounds
 
 __all__ = [
     "EnvHost",
@@ -252,6 +253,7 @@ def make_monitor(
         env_name: for the configuration's choice.
         switches: as :func:`with_switches` takes them.
     """
+    low, high = action_bounds(env)
     settings = fit_config(with_switches(load_config(config), **switches), env, policy)
     task = getattr(env.unwrapped, "task", None)
     fitted = find_calibration(
@@ -262,8 +264,7 @@ def make_monitor(
         env_name=env_name,
         task=task if isinstance(task, str) else None,
     )
-    space = env.action_space
-    return Monitor(settings, action_low=space.low, action_high=space.high, calibration=fitted)
+    return Monitor(settings, action_low=low, action_high=high, calibration=fitted)
 
 
 def find_calibration(

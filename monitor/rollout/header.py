@@ -11,10 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from monitor.pipeline import Monitor
 from monitor.rollout.records import EpisodeSpec
+from monitor.transition import action_bounds
 
 __all__ = ["run_header"]
 
@@ -56,7 +55,7 @@ def run_header(
         policy_kwargs: arguments of the policy.
         seed: of whatever draws by chance in the policy.
     """
-    space = env.action_space
+    low, high = action_bounds(env)
     calibration = monitor.calibration
     return {
         "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -64,8 +63,8 @@ def run_header(
             "name": env_name,
             "kwargs": dict(env_kwargs or {}),
             "control_dt_s": getattr(env.unwrapped, "control_dt_s", None),
-            "action_low": np.asarray(space.low, dtype=np.float64),
-            "action_high": np.asarray(space.high, dtype=np.float64),
+            "action_low": low,
+            "action_high": high,
         },
         "env_host": getattr(env, "host", None),
         "policy": {"name": policy_name, "kwargs": dict(policy_kwargs or {})},

@@ -10,10 +10,9 @@ from typing import Any, Final
 import numpy as np
 
 from monitor.errors import StartRefusedError
-from monitor.records import FloatArray
 from monitor.rollout.probe import ProbeReport, probe_policy
 from monitor.rollout.records import EpisodeSpec
-from monitor.transition import Transition, read_reset, reset_env
+from monitor.transition import Transition, action_bounds, read_reset, reset_env
 from policies import Observation, Policy
 
 __all__ = ["Finding", "StartReport", "check_start", "visible"]
@@ -127,7 +126,7 @@ def _contract(env: Any, policy: Policy, image: Any) -> dict[str, str]:
     """What both sides say of the action and the picture, for people to read before step 0."""
     found = {}
     if hasattr(env.action_space, "low"):
-        low, high = _bounds(env)
+        low, high = action_bounds(env)
         ends = ", ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(low, high, strict=True))
         found["action"] = f"{low.size} numbers ({ends})"
     statistics: Any = getattr(policy, "statistics", None)
@@ -159,7 +158,7 @@ def _gripper(owner: Any) -> str | None:
 def _space(env: Any) -> list[Finding]:
     space = env.action_space
     if hasattr(space, "low") and hasattr(space, "high"):
-        low, high = _bounds(env)
+        low, high = action_bounds(env)
         if bool(np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
             return []
     text = f"the action space is {space}; expected a Box with finite low < high"
@@ -209,7 +208,7 @@ def _statistics(env: Any, policy: Policy, limits: Sequence[float] | None) -> lis
     known = getattr(policy, "statistics", None)
     if known is None or getattr(known, "q01", None) is None:
         return []
-    low, high = _bounds(env)
+    low, high = action_bounds(env)
     q01, q99 = np.asarray(known.q01, dtype=float), np.asarray(known.q99, dtype=float)
     if q01.shape != low.shape:
         text = (
@@ -249,7 +248,7 @@ def _answer(env: Any, policy: Policy, start: Transition) -> list[Finding]:
     policy.reset(instruction)
     output = policy.act(Observation(instruction=instruction, **{"image": None, **visible(start)}))
     action = np.asarray(output.action, dtype=np.float64)
-    low, _ = _bounds(env)
+    low, _ = action_bounds(env)
     if action.shape == low.shape:
         return []
     text = f"the policy's action has shape {action.shape}, the environment takes {low.shape}"
@@ -277,9 +276,3 @@ def _look(report: ProbeReport, instruction: str) -> list[Finding]:
         text = "the answer is the same for other instructions; is there one task only?"
         found.append(Finding(code="INSTRUCTION_BYPASS", message=text, refuses=False))
     return found
-
-
-def _bounds(env: Any) -> tuple[FloatArray, FloatArray]:
-    space = env.action_space
-    low, high = (np.asarray(end, dtype=np.float64).reshape(-1) for end in (space.low, space.high))
-    return low, high

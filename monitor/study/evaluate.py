@@ -39,6 +39,7 @@ from monitor.study.calibrate import calibrate
 from monitor.study.episodes import Run
 from monitor.study.findings import Findings, findings
 from monitor.study.summary import build_summary
+from monitor.transition import action_bounds
 
 __all__ = ["KINDS", "StudyPlan", "StudyResult", "evaluate"]
 
@@ -210,12 +211,12 @@ def _run_arm(plan: StudyPlan, arm: _Arm, calibration: Calibration | None, makers
     make_env, make_policy = makers
     env, policy = make_env(), make_policy()
     try:
-        space = env.action_space
+        low, high = action_bounds(env)
         controller = plan.config.controller.model_copy(update={"enforce": arm.act})
         monitor = Monitor(
             fit_config(plan.config.model_copy(update={"controller": controller}), env, policy),
-            action_low=space.low,
-            action_high=space.high,
+            action_low=low,
+            action_high=high,
             calibration=calibration,
         )
         header = run_header(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from monitor import transition
 from monitor.transition import (
     OldApiWarning,
     TransitionError,
+    action_bounds,
     read_flag,
     read_number,
     read_reset,
@@ -131,3 +133,16 @@ def test_what_the_environment_does_not_say_is_unknown() -> None:
 @pytest.mark.parametrize("value", [None, float("nan"), np.array([np.nan]), np.array(None)])
 def test_no_verdict_is_neither_success_nor_failure(value: Any) -> None:
     assert read_reset(({}, {"success": value})).success is None
+
+
+@pytest.mark.parametrize("shape", [(7,), (1, 7)])
+def test_bounds_of_one_environment(shape: tuple[int, ...]) -> None:
+    space = SimpleNamespace(low=-np.ones(shape, np.float32), high=np.ones(shape, np.float32))
+    low, high = action_bounds(SimpleNamespace(action_space=space))
+    assert low.tolist() == [-1.0] * 7
+    assert high.tolist() == [1.0] * 7
+
+
+def test_a_space_without_ends_is_said() -> None:
+    with pytest.raises(TransitionError, match="expected a Box"):
+        action_bounds(SimpleNamespace(action_space="Discrete(3)"))
