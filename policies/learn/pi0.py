@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any, Final, final
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 from torch import Tensor, nn
@@ -19,6 +17,7 @@ from transformers import PI0ForConditionalGeneration
 from policies.json_file import read_json
 from policies.learn.dataset import Batch, Demonstrations, FloatArray
 from policies.learn.eyes import Eyes
+from policies.learn.folder import write_folder
 from policies.learn.glimpses import Glimpses
 from policies.learn.losses import Losses
 from policies.learn.vocabulary import WORD_SLOTS
@@ -123,17 +122,10 @@ class PI0Student:
 
     def save(self, folder: Path, weights: Mapping[str, Tensor]) -> None:
         """Write a checkpoint under transformers' names, in half precision."""
-        folder.mkdir(parents=True, exist_ok=True)
-        named = {key: value.half().contiguous() for key, value in weights.items()}
         # The expert's language head, which no action needs, as openpi's converter leaves it.
-        named[HEAD] = torch.zeros(WORD_SLOTS, EXPERT_WIDTH, dtype=torch.float16)
-        partial = folder / "model.partial"
-        save_file(named, partial)
-        partial.replace(folder / "model.safetensors")
-        for name, data in (("config", self.model_json), ("processor_config", self.processor_json)):
-            text = json.dumps(data, indent=1) + "\n"
-            (folder / f"{name}.json").write_text(text, encoding="utf-8")
-        (folder / "tokenizer.json").write_text(self.tokenizer.to_str(pretty=True), encoding="utf-8")
+        named = {**weights, HEAD: torch.zeros(WORD_SLOTS, EXPERT_WIDTH)}
+        files = {"config": self.model_json, "processor_config": self.processor_json}
+        write_folder(folder, named, files, self.tokenizer)
 
     def _prefix(self, seen: Tensor, prompt: Any) -> Prefix:
         words = self.model.model.vlm.get_input_embeddings()(self.prompts[prompt])

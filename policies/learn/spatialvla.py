@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,13 +9,13 @@ from typing import Any, Final, final
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from monitor.errors import ConfigError
 from policies.json_file import read_json
 from policies.learn.dataset import DATA_NAME, Batch, Demonstrations, FloatArray, action_statistics
 from policies.learn.eyes import Eyes
+from policies.learn.folder import write_folder
 from policies.learn.glimpses import Glimpses
 from policies.learn.losses import Losses, divergence
 from policies.learn.soft_cells import CELLS, cell_count, fitted_edges, soft_cells
@@ -114,19 +113,9 @@ class SpatialVLAStudent:
 
     def save(self, folder: Path, weights: Mapping[str, Tensor]) -> None:
         """Write a checkpoint in SpatialVLA's format, in half precision."""
-        folder.mkdir(parents=True, exist_ok=True)
-        named = {
-            published_key(key): value.half().contiguous()
-            for key, value in weights.items()
-            if key != _HEAD
-        }
-        partial = folder / "model.partial"
-        save_file(named, partial)
-        partial.replace(folder / "model.safetensors")
-        for name, data in (("config", self.model_json), ("processor_config", self.processor_json)):
-            text = json.dumps(data, indent=1) + "\n"
-            (folder / f"{name}.json").write_text(text, encoding="utf-8")
-        (folder / "tokenizer.json").write_text(self.tokenizer.to_str(pretty=True), encoding="utf-8")
+        named = {published_key(key): one for key, one in weights.items() if key != _HEAD}
+        files = {"config": self.model_json, "processor_config": self.processor_json}
+        write_folder(folder, named, files, self.tokenizer)
 
     def _forward(self, batch: Batch, rng: np.random.Generator | None) -> Tensor:
         """Log-probabilities of the whole vocabulary, ``(B, 3 H, V)``."""

@@ -172,3 +172,22 @@ def test_pixels_fall_on_what_they_name(env: Any) -> None:
             return float(np.dot(a, b) / np.linalg.norm(a) / np.linalg.norm(b))
 
         assert angle((seen / 255) ** 2.2, rgb) > angle((seen / 255) ** 2.2, table)
+
+
+def test_depth_and_camera_are_those_of_the_rig(env: Any) -> None:
+    import sapien
+
+    from envs.widowx.agent import BASE_POSE
+
+    eye, aim = np.array([-0.62, 0.0, 1.25]), np.array([-0.13, 0.005, 0.905])
+    ahead = (aim - eye) / np.linalg.norm(aim - eye)
+    focal = 48.0 / np.tan(0.56 / 2)
+    matrix = [[focal, 0, 48], [0, focal, 48], [0, 0, 1]]
+    np.testing.assert_allclose(env.unwrapped.camera_matrix, matrix, rtol=1e-5)
+    for index in range(3):
+        env.reset(options={"scene": index})
+        place = env.unwrapped.state.named_position
+        column, row = ((env.unwrapped.pixel_of(place) + 1) / 2 * 96).astype(int)
+        away = float((np.asarray((BASE_POSE * sapien.Pose(place)).p) - eye) @ ahead)
+        # The picture shows the object's surface, its place is its middle.
+        assert 0.0 < away - env.unwrapped.depth[row, column] < 0.04

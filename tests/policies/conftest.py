@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -24,6 +26,16 @@ INSTRUCTIONS = ("put the red cube on the plate", "put the blue can on the plate"
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def table_picture() -> Any:
+    """A table as the small policies' camera shows it: an arm-like bar and two coloured squares."""
+    picture = np.full((96, 96, 3), 150, np.uint8)
+    picture[:40, 44:52] = 60
+    picture[60:70, 20:30] = (200, 40, 40)
+    picture[50:60, 70:80] = (40, 60, 200)
+    return picture
 
 
 @pytest.fixture(scope="session")

@@ -26,18 +26,8 @@ def policy() -> Any:
 
 
 @pytest.fixture(scope="module")
-def image() -> Any:
-    """A table with an arm-like bar and two coloured squares."""
-    picture = np.full((96, 96, 3), 150, np.uint8)
-    picture[:40, 44:52] = 60
-    picture[60:70, 20:30] = (200, 40, 40)
-    picture[50:60, 70:80] = (40, 60, 200)
-    return picture
-
-
-@pytest.fixture(scope="module")
-def out(policy: Any, image: Any) -> Any:
-    return policy.act(Observation(image=image, instruction=RED))
+def out(policy: Any, table_picture: Any) -> Any:
+    return policy.act(Observation(image=table_picture, instruction=RED))
 
 
 def test_it_is_spatialvla_with_few_parameters(policy: Any) -> None:
@@ -93,10 +83,10 @@ def test_standing_still_and_straight_moves_are_cells(policy: Any) -> None:
 
 
 def test_cached_decoding_equals_one_pass_over_the_whole_sequence(
-    policy: Any, image: Any, out: Any
+    policy: Any, table_picture: Any, out: Any
 ) -> None:
     model, ids = policy.model, torch.tensor([policy._ids(RED)])
-    pixels = torch.from_numpy(policy.preprocess(image))
+    pixels = torch.from_numpy(policy.preprocess(table_picture))
     with torch.inference_mode():
         words = model.language_model.get_input_embeddings()(ids)[:, model.config.visual_tokens :]
         logits = model(
@@ -108,8 +98,8 @@ def test_cached_decoding_equals_one_pass_over_the_whole_sequence(
     np.testing.assert_allclose(out.token_logits, logits[0].numpy(), atol=1e-4)
 
 
-def test_points_lie_where_a_pinhole_camera_sees_them(policy: Any, image: Any) -> None:
-    pixels = torch.from_numpy(policy.preprocess(image))
+def test_points_lie_where_a_pinhole_camera_sees_them(policy: Any, table_picture: Any) -> None:
+    pixels = torch.from_numpy(policy.preprocess(table_picture))
     with torch.inference_mode():
         cells = policy.model.vision_zoe_model.cells(pixels)
         points = policy.model.points(pixels, torch.from_numpy(policy.intrinsic))
@@ -122,47 +112,54 @@ def test_points_lie_where_a_pinhole_camera_sees_them(policy: Any, image: Any) ->
     assert torch.equal(spread(cells)[0, 0, 24:32, 40:48], torch.full((8, 8), z))
 
 
-def test_camera_picture_and_instruction_all_matter(policy: Any, image: Any, out: Any) -> None:
-    ids, pixels = [policy._ids(RED)], policy.preprocess(image)
+def test_camera_picture_and_instruction_all_matter(
+    policy: Any, table_picture: Any, out: Any
+) -> None:
+    ids, pixels = [policy._ids(RED)], policy.preprocess(table_picture)
     wider = policy.intrinsic.copy()
     wider[:2, :2] *= 0.5
     moved = policy.infer(input_ids=ids, pixel_values=pixels, intrinsic=wider).token_logits
-    other = policy.act(Observation(image=image, instruction=BLUE)).token_logits
-    black = policy.act(Observation(image=image * 0, instruction=RED)).token_logits
+    other = policy.act(Observation(image=table_picture, instruction=BLUE)).token_logits
+    black = policy.act(Observation(image=table_picture * 0, instruction=RED)).token_logits
     for changed in (moved, other, black):
         assert np.abs(out.token_logits - changed).max() > 1e-2
 
 
-def test_the_check_before_a_run_passes(policy: Any, image: Any) -> None:
-    report = probe_policy(policy, image, RED)
+def test_the_check_before_a_run_passes(policy: Any, table_picture: Any) -> None:
+    report = probe_policy(policy, table_picture, RED)
     assert (report.sees, report.reads, report.fault) == (True, True, None)
     assert report.prefix is not None
     assert report.prefix > 1e-3
 
 
 def test_same_input_same_output_and_a_copy_continues_alike(
-    policy: Any, image: Any, out: Any
+    policy: Any, table_picture: Any, out: Any
 ) -> None:
-    seen = Observation(image=image, instruction=RED)
+    seen = Observation(image=table_picture, instruction=RED)
     for one in (policy, copy.deepcopy(policy)):
         np.testing.assert_array_equal(one.act(seen).token_logits, out.token_logits)
 
 
-def test_reset_gives_the_instruction_and_starts_the_samples_again(image: Any, out: Any) -> None:
+def test_reset_gives_the_instruction_and_starts_the_samples_again(
+    table_picture: Any, out: Any
+) -> None:
     sampler: Any = load_policy("spatialvla-mini", samples=5, seed=3)
     sampler.reset(RED)
-    first, later = sampler.act(Observation(image=image)), sampler.act(Observation(image=image))
+    first, later = (
+        sampler.act(Observation(image=table_picture)),
+        sampler.act(Observation(image=table_picture)),
+    )
     sampler.reset(RED)
-    again = sampler.act(Observation(image=image))
+    again = sampler.act(Observation(image=table_picture))
     assert first.samples.shape == (5, 7)
     np.testing.assert_array_equal(first.samples, again.samples)
     assert np.abs(first.samples - later.samples).max() > 0
     np.testing.assert_array_equal(first.action, out.action)
 
 
-def test_a_chunk_can_be_carried_out(image: Any, out: Any) -> None:
+def test_a_chunk_can_be_carried_out(table_picture: Any, out: Any) -> None:
     planner: Any = load_policy("spatialvla-mini", execute_steps=4)
-    seen = Observation(image=image, instruction=RED)
+    seen = Observation(image=table_picture, instruction=RED)
     done = np.stack([planner.act(seen).action for _ in range(4)])
     np.testing.assert_array_equal(done, out.chunk)
     assert planner.act(seen).token_ids is not None
