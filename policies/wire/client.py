@@ -20,7 +20,7 @@ from policies.wire.address import API_KEY_ENV, authorization, is_loopback
 from policies.wire.codec import MAX_MESSAGE_BYTES, WireFormatError, decode, encode
 from policies.wire.keys import ours
 
-__all__ = ["RemoteError", "Wire", "open_websocket", "raised_there", "read_reply"]
+__all__ = ["RemoteError", "ServerGoneError", "Wire", "open_websocket", "raised_there", "read_reply"]
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +33,10 @@ _GONE: Final = "the next episode connects again"
 
 class RemoteError(MonitorError, RuntimeError):
     """A policy server cannot be reached, does not answer in time, or answers with an error."""
+
+
+class ServerGoneError(RemoteError):
+    """The connection ended before the reply came."""
 
 
 @final
@@ -196,7 +200,7 @@ class Wire:
                 f"{self.url} is gone since request {self.asked} ({error}); see that the server "
                 f"runs: {_GONE}"
             )
-            raise RemoteError(msg) from error
+            raise ServerGoneError(msg) from error
         return read_reply(answer, self.url, self.asked)
 
     def _nothing_waits(self, connection: ClientConnection) -> None:

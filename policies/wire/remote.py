@@ -12,7 +12,7 @@ import numpy as np
 from monitor.errors import ConfigError, unknown_name
 from policies.base import Observation, PolicyOutput
 from policies.wire.address import check_url, read_key
-from policies.wire.client import RemoteError, Wire
+from policies.wire.client import RemoteError, ServerGoneError, Wire
 from policies.wire.codec import MAX_MESSAGE_BYTES
 from policies.wire.keys import PROTOCOL, KeyMap, ours
 from policies.wire.messages import SIGNALS, output_of, request_of
@@ -107,8 +107,14 @@ class RemotePolicy:
         if not self._wire.alive():
             self._connect()
         self._instruction = instruction
-        if self._extended:
-            self._ask({ours("reset"): {"instruction": instruction, "env": self._env}})
+        if not self._extended:
+            return
+        begin = {ours("reset"): {"instruction": instruction, "env": self._env}}
+        try:
+            self._ask(begin)
+        except ServerGoneError:  # between two episodes, unnoticed: nothing of this one is lost
+            self._connect()
+            self._ask(begin)
 
     def act(self, observation: Observation) -> PolicyOutput:
         """Ask the server.

@@ -207,6 +207,21 @@ def test_a_server_restarted_between_episodes_is_not_noticed(
     assert second.instructions == ["y"]
 
 
+def test_a_server_that_went_unnoticed_is_found_again_at_the_next_episode(
+    serve: Any, teller: Any, observe: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its farewell may still be under way, or never come, when the episode begins."""
+    first = serve(teller())
+    there = remote(first.url)
+    first.shutdown()
+    second = teller()
+    serve(second, listen=Listen(port=first.port))
+    monkeypatch.setattr(there._wire, "alive", lambda: True)
+    there.reset("y")
+    there.act(observe())
+    assert second.instructions == ["y"]
+
+
 def test_another_policy_behind_the_same_address_is_refused(
     serve: Any, teller: Any, observe: Any
 ) -> None:
