@@ -72,7 +72,8 @@ class Listen:
             create_server((self.host, self.port), family=self.family).close()
         except OSError as error:
             # A negative number is no error of the system's but of a name that cannot be resolved.
-            why = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror
+            number = error.errno or 0
+            why = os.strerror(number) if number > 0 else error.strerror
             msg = f"cannot listen on {self.host} port {self.port}: {why}; {self._remedy(error)}"
             raise ConfigError(msg) from error
 
