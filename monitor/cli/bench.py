@@ -35,9 +35,9 @@ def bench(
     """
     if context.invoked_subcommand is not None:
         return
+    from monitor.cli.names import check_names
     from monitor.cli.session import (
         EnvHost,
-        check_names,
         make_monitor,
         one_thread,
         open_env,

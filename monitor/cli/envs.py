@@ -72,7 +72,7 @@ def envs(
 def _check(name: str, *, as_json: bool) -> None:
     from envs import make_env
     from envs.conformance import Outcome, check_env
-    from monitor.cli.session import check_env_name
+    from monitor.cli.names import check_env_name
 
     check_env_name(name)
     findings = check_env(lambda: make_env(name))

@@ -54,7 +54,8 @@ def evaluate(
     Clean and disturbed scenes, watched only and with the monitor acting: pass rates, false alarms,
     failures alerted and how early, AUROC, success with recovery on and off on the same scenes.
     """
-    from monitor.cli.session import check_names, find_calibration, one_thread
+    from monitor.cli.names import check_names
+    from monitor.cli.session import find_calibration, one_thread
     from monitor.config import load_config
     from monitor.errors import ConfigError
     from monitor.rollout import parse_scenes

@@ -32,7 +32,8 @@ def probe(
     A policy whose answer does not depend on the picture is refused: VISION_BYPASS, exit code 1; so
     is one whose attention should go both ways and does not: PREFIX_CAUSAL.
     """
-    from monitor.cli.session import EnvHost, check_names, one_thread, open_env, open_policy
+    from monitor.cli.names import check_names
+    from monitor.cli.session import EnvHost, one_thread, open_env, open_policy
     from monitor.rollout.probe import probe_policy
     from monitor.rollout.startup import visible
     from monitor.transition import read_reset, reset_env

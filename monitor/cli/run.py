@@ -96,10 +96,9 @@ def run(
 
     Writes the trace and prints a summary. Ctrl-C keeps what is finished; `--resume --out DIR` completes the rest.
     """
+    from monitor.cli.names import check_disturbance, check_names
     from monitor.cli.session import (
         EnvHost,
-        check_disturbance,
-        check_names,
         make_monitor,
         one_thread,
         open_env,

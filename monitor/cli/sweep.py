@@ -64,7 +64,7 @@ def sweep(
 
 def _check_names(plan: SweepPlan) -> None:
     """Refuse what does not exist before the first process starts."""
-    from monitor.cli.session import check_env_name, check_names
+    from monitor.cli.names import check_env_name, check_names
 
     for one in plan.policies:
         further = [f"{name}={value}" for name, value in one.args.items()]

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from monitor.cli.session import check_disturbance
+from monitor.cli.names import check_disturbance
 from monitor.errors import ConfigError
 
 

@@ -205,11 +205,11 @@ def test_the_command_refuses_with_code_3(
     fake_env: Callable[..., Any],
 ) -> None:
     pytest.importorskip("typer")
-    from monitor.cli import session
+    from monitor.cli import names, session
     from monitor.cli.main import main
 
     made = {"blind": Looker(blind=True), "looker": Looker()}
-    monkeypatch.setattr(session, "check_names", lambda *_, **__: None)
+    monkeypatch.setattr(names, "check_names", lambda *_, **__: None)
     monkeypatch.setattr(session, "open_env", lambda *_: fake_env(horizon_steps=3))
     monkeypatch.setattr(session, "open_policy", lambda name, *_, **given: (made[name], {}))
 
@@ -235,7 +235,7 @@ def test_a_run_halts_a_policy_that_does_not_keep_to_its_own_statistics(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_env: Callable[..., Any]
 ) -> None:
     pytest.importorskip("typer")
-    from monitor.cli import session
+    from monitor.cli import names, session
     from monitor.cli.main import main
 
     class Raw(Looker):
@@ -251,7 +251,7 @@ def test_a_run_halts_a_policy_that_does_not_keep_to_its_own_statistics(
         env.action_space = gymnasium.spaces.Box(-1.0, 1.0, (7,))
         return env
 
-    monkeypatch.setattr(session, "check_names", lambda *_, **__: None)
+    monkeypatch.setattr(names, "check_names", lambda *_, **__: None)
     monkeypatch.setattr(session, "open_env", wide)
     monkeypatch.setattr(session, "open_policy", lambda *_, **__: (Raw(), {}))
 
