@@ -38,6 +38,8 @@ class RobotSpec:
             it is given; 1 for an absolute gripper.
         max_steps: steps of an episode in SimplerEnv, where a task does not say otherwise.
         joint_count: length of ``joint_positions``.
+        links: regular expression that is found in the names of the robot's own bodies.
+        fingers: the same for the hand, which may touch what it is to hold.
 
     Source: ``simpler_env/utils/env/env_builder.py`` and ``simpler_env/policies`` of SimplerEnv.
     """
@@ -49,6 +51,8 @@ class RobotSpec:
     sticky_steps: int
     max_steps: int
     joint_count: int
+    links: str = r"(^|_)link(_|$)"
+    fingers: str = "finger|gripper"
 
     @property
     def control_dt_s(self) -> float:

@@ -18,6 +18,7 @@ from monitor.cli import (
     policies,
     probe,
     proxy,
+    quality,
     replay,
     report,
     run,
@@ -68,6 +69,7 @@ app.command(name="merge")(merge.merge)
 app.command(name="replay")(replay.replay)
 app.command(name="calibrate")(calibrate.calibrate)
 app.command(name="report")(report.report)
+app.command(name="quality")(quality.quality)
 app.command(name="export")(export.export)
 app.command(name="envs")(envs.envs)
 app.command(name="policies")(policies.policies)

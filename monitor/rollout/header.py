@@ -66,6 +66,7 @@ def run_header(
             "action_low": low,
             "action_high": high,
         },
+        "robot": _robot(env),
         "env_host": getattr(env, "host", None),
         "policy": {"name": policy_name, "kwargs": dict(policy_kwargs or {})},
         "monitor": monitor.config.model_dump(mode="json"),
@@ -79,6 +80,13 @@ def run_header(
         "versions": {"python": platform.python_version(), **_versions()},
         "git": _git_revision(),
     }
+
+
+def _robot(env: Any) -> dict[str, Any] | None:
+    """Name of the environment's robot and which bodies are its own, where it says so."""
+    robot = getattr(env.unwrapped, "robot", None)
+    told = {key: getattr(robot, key, None) for key in ("name", "links", "fingers")}
+    return told if isinstance(told["name"], str) else None
 
 
 def _versions() -> dict[str, str]:

@@ -24,6 +24,7 @@ from monitor.rollout.records import (
     Observer,
     StepRecord,
 )
+from monitor.rollout.world import world_of
 from monitor.transition import Transition, read_reset, read_step, reset_env
 from policies import Observation, Policy
 
@@ -119,6 +120,7 @@ class _Tally:
     broken: bool = False
     messages: list[str] = field(default_factory=list)
     final_info: Mapping[str, Any] = field(default_factory=dict)
+    world: Mapping[str, Any] = field(default_factory=dict)
     began: float = field(default_factory=perf_counter)
 
     def add_decision(self, decision: Decision) -> None:
@@ -134,6 +136,7 @@ class _Tally:
     def add_transition(self, now: Transition) -> None:
         """Note what the environment says after a reset or step."""
         self.final_info = _scalars(now.info)
+        self.world = world_of(now.info)
         if now.success is None:
             return
         if self.steps == 0:
@@ -180,6 +183,7 @@ class _Tally:
             message="; ".join(self.messages),
             wall_s=perf_counter() - self.began,
             final_info=self.final_info,
+            final_world=self.world,
         )
 
 
@@ -294,6 +298,7 @@ class _Episode:
             policy_ms=latency_s * 1e3,
             overhead_us=overhead_us,
             surprise=dict(self.monitor.pooled),
+            world=self.tally.world,
         )
         for observer in self.observers:
             observer.on_step(record)

@@ -59,12 +59,15 @@ def step_line(start: EpisodeStart, record: StepRecord) -> dict[str, Any]:
         "surprise": record.surprise,
         "goal_distance": inputs.goal_distance,
         "tcp_position": inputs.tcp_position,
+        "joint_positions": inputs.joint_positions,
         "success": inputs.success,
         "policy_ms": record.policy_ms,
         "overhead_us": record.overhead_us,
         "calibrated": decision.calibrated,
         "evidence": decision.evidence.to_json(),
     }
+    if record.world:
+        line["world"] = record.world
     if record.step == 0:
         line["instruction"] = start.instruction
     return line

@@ -72,6 +72,8 @@ class StepRecord:
         policy_ms: time the policy took, milliseconds.
         overhead_us: time the monitor took, microseconds.
         surprise: what the score is made of: peak surprise over the window by signal, in [0, 1].
+        world: objects and contacts before the environment moves, as
+            :func:`monitor.rollout.world.world_of` reads them; privileged, for nobody but the trace.
     """
 
     step: int
@@ -81,6 +83,7 @@ class StepRecord:
     policy_ms: float
     overhead_us: float
     surprise: Mapping[str, float] = field(default_factory=dict)
+    world: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +111,7 @@ class EpisodeResult:
         message: what ended the episode early, or what was raised on the way; empty if nothing.
         wall_s: seconds from reset to end.
         final_info: numbers, flags and texts of the environment's last info.
+        final_world: objects and contacts at the end.
     """
 
     episode: int
@@ -130,6 +134,7 @@ class EpisodeResult:
     message: str
     wall_s: float
     final_info: Mapping[str, Any] = field(default_factory=dict)
+    final_world: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> EpisodeResult:

@@ -66,11 +66,13 @@ _STEP_COLUMNS: Final = {
     "alerts": "texts",
     "goal_distance": "double",
     "tcp_position": "numbers",
+    "joint_positions": "numbers",
     "success": "bool",
     "policy_ms": "double",
     "overhead_us": "double",
     "calibrated": "bool",
     "evidence": "string",
+    "world": "string",
 }
 _EPISODE_COLUMNS: Final = {
     "episode": "int64",
@@ -94,6 +96,7 @@ _EPISODE_COLUMNS: Final = {
     "modes": "string",
     "faults": "string",
     "final_info": "string",
+    "final_world": "string",
 }
 
 
@@ -180,6 +183,7 @@ def _step_row(step: Mapping[str, Any], instructions: Mapping[int, Any]) -> dict[
         "instruction": instructions.get(step["episode"], step.get("instruction")),
         "alerts": [alert["code"] for alert in step.get("alerts") or []],
         "evidence": dumps(step.get("evidence")),
+        "world": dumps(step.get("world") or {}),
         **{f"metric.{name}": value for name, value in metrics.items()},
         **{f"surprise.{name}": value for name, value in surprise.items()},
     }
@@ -187,7 +191,7 @@ def _step_row(step: Mapping[str, Any], instructions: Mapping[int, Any]) -> dict[
 
 def _episode_row(record: Mapping[str, Any]) -> dict[str, Any]:
     row = {name: record.get(name) for name in _EPISODE_COLUMNS}
-    for name in ("options", "modes", "faults", "final_info"):
+    for name in ("options", "modes", "faults", "final_info", "final_world"):
         row[name] = dumps(record.get(name) or {})
     row["disturbance"] = (record.get("options") or {}).get("disturbance")
     return row

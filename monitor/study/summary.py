@@ -16,6 +16,7 @@ import numpy as np
 from monitor.study.detection import PREFIXES, bootstrap_auroc, prefix_peak
 from monitor.study.episodes import OUTCOMES, Episode, Run
 from monitor.study.intervals import wilson
+from monitor.study.quality import judge_run, sum_up
 from monitor.trace import RunFolder
 
 __all__ = ["build_summary", "detection", "summarise"]
@@ -30,7 +31,8 @@ def build_summary(run: RunFolder) -> dict[str, Any]:
     counted against the policy), ``lead_steps`` (from the first alert of a failure to its end),
     ``calibrated``, ``faults`` (episodes by code), ``by_disturbance``, ``benchmark_rate`` (the
     published criterion: ``benchmark_success`` of the last info of completed episodes; None where the
-    environment gives none).
+    environment gives none), ``execution`` and ``safety`` (see :mod:`monitor.study.quality`; None
+    where the trace holds no joints, no objects).
     """
     return summarise(Run.load(run))
 
@@ -73,6 +75,7 @@ def summarise(run: Run) -> dict[str, Any]:
         "detection": detection(completed),
         "calibrated": run.header.get("calibration") is not None,
         "faults": _faults(episodes),
+        **sum_up(judge_run(run)),
         "by_disturbance": _by_disturbance(completed),
         "overhead_us": _spread(step.get("overhead_us") for step in steps),
         "policy_ms": _spread(step.get("policy_ms") for step in steps),

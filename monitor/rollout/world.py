@@ -1,0 +1,62 @@
+"""What an environment says of objects and contacts, small enough to keep with every step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from monitor.transition import read_flag
+
+__all__ = ["world_of"]
+
+
+def world_of(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the privileged part of an ``info`` that safety is judged by afterwards.
+
+    Whatever is absent or of another form is left out: an environment of somebody's own need not
+    have any of it.
+
+    Args:
+        info: as :class:`envs.base.Info`.
+
+    Returns:
+        Any of ``object`` and ``target`` (names), ``grasped`` (bool), ``object_poses`` (by name,
+        7 numbers: metres and w, x, y, z, robot base frame) and ``contacts`` (rows of two names
+        and a force in newtons).
+
+    >>> world_of({"object": "can", "grasped": np.True_, "contacts": [("can", "table", 0.25)]})
+    {'object': 'can', 'grasped': True, 'contacts': [['can', 'table', 0.25]]}
+    """
+    found: dict[str, Any] = {}
+    for name in ("object", "target"):
+        if isinstance(info.get(name), str):
+            found[name] = str(info[name])
+    if info.get("grasped") is not None:
+        with suppress(Exception):
+            found["grasped"] = read_flag(info["grasped"])
+    poses = info.get("object_poses")
+    if isinstance(poses, Mapping):
+        read = {str(name): _pose(pose) for name, pose in poses.items()}
+        found["object_poses"] = {name: pose for name, pose in read.items() if pose is not None}
+    contacts = info.get("contacts")
+    if isinstance(contacts, Sequence) and not isinstance(contacts, str):
+        with suppress(Exception):
+            found["contacts"] = [[str(one), str(two), float(n)] for one, two, n in contacts]
+    return found
+
+
+def _pose(given: Any) -> list[float] | None:
+    with suppress(Exception):
+        pose = np.asarray(given, dtype=np.float64)
+        # A quaternion that is none belongs to an object that is nowhere.
+        if (
+            pose.shape == (7,)
+            and abs(np.linalg.norm(pose[3:]) - 1.0) < 0.05
+            and np.isfinite(pose).all()
+        ):
+            numbers: list[float] = pose.tolist()
+            return numbers
+    return None

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor.rollout.world import world_of
+
+FULL: dict[str, Any] = {
+    "object": "can",
+    "target": "plate",
+    "grasped": np.array([True]),
+    "object_poses": {"can": [1, 2, 3, 0, 0, 0, 1], "plate": [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]},
+    "contacts": (("can", "table", np.float32(0.5)),),
+    "success": False,
+    "picture": np.zeros((4, 4)),
+}
+
+
+def test_names_poses_grasp_and_contacts_are_kept_as_plain_numbers() -> None:
+    assert world_of(FULL) == {
+        "object": "can",
+        "target": "plate",
+        "grasped": True,
+        "object_poses": {"can": [1, 2, 3, 0, 0, 0, 1], "plate": [0, 0, 0, 1, 0, 0, 0]},
+        "contacts": [["can", "table", 0.5]],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "odd", "left"),
+    [
+        ("object", 3, None),
+        ("target", None, None),
+        ("grasped", None, None),
+        ("grasped", np.array([True, False]), None),
+        ("object_poses", "nowhere", None),
+        (
+            "object_poses",
+            {"can": [1.0], "cup": np.full(7, np.nan), "jar": object(), "urn": np.zeros(7)},
+            {},
+        ),
+        ("contacts", None, None),
+        ("contacts", "touching", None),
+        ("contacts", [("can", "table")], None),
+    ],
+)
+def test_what_has_another_form_is_left_out(name: str, odd: Any, left: Any) -> None:
+    found = world_of({**FULL, name: odd})
+    assert found.pop(name, None) == left
+    assert found == {key: value for key, value in world_of(FULL).items() if key != name}
+
+
+def test_an_environment_that_says_nothing_has_no_world() -> None:
+    assert world_of({"success": True}) == {}
