@@ -53,11 +53,12 @@ def test_formulas_and_their_inverses(mode: str, layout: Layout, formula: Any) ->
 @pytest.mark.parametrize("layout", list(Layout))
 def test_the_largest_usual_value(layout: Layout) -> None:
     mean, std = np.array(GIVEN["mean"]), np.array(GIVEN["std"])
-    largest = affine("MEAN_STD", GIVEN, layout=layout).largest
+    largest: Any = affine("MEAN_STD", GIVEN, layout=layout).largest
     np.testing.assert_allclose(largest, np.abs(mean) + 3.0 * std)
     for mode, low, high in (("QUANTILES", "q01", "q99"), ("MIN_MAX", "min", "max")):
         ends = np.abs([GIVEN[low], GIVEN[high]]).max(axis=0)
-        np.testing.assert_allclose(affine(mode, GIVEN, layout=layout).largest, ends)
+        largest = affine(mode, GIVEN, layout=layout).largest
+        np.testing.assert_allclose(largest, ends)
 
 
 def test_lerobot_adds_nothing_on_the_way_out() -> None:

@@ -110,8 +110,8 @@ def test_spatialvla_4b_has_its_published_names(published: SpatialVLA) -> None:
 
 def test_attention_is_eager_where_the_scores_are_capped_or_biased(published: SpatialVLA) -> None:
     assert published.language_model.config._attn_implementation == "eager"
-    assert published.vision_zoe_model is not None
-    assert published.vision_zoe_model.backbone.config._attn_implementation == "eager"
+    depth: Any = published.vision_zoe_model
+    assert depth.backbone.config._attn_implementation == "eager"
 
 
 def test_a_model_without_depth_and_action_table(variant: Callable[..., Path]) -> None:
