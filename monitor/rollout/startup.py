@@ -29,7 +29,7 @@ class Finding:
 
     Attributes:
         code: as of a fault: ACTION_SHAPE, ACTION_SPACE, GRIPPER_CONVENTION, ROBOT_MISMATCH,
-            UNNORM_MISMATCH, CAMERA_FORMAT, VISION_BYPASS, PREFIX_CAUSAL, INSTRUCTION_BYPASS.
+            UNNORM_MISMATCH, OFF_VOCAB_TOKEN, CAMERA_FORMAT, VISION_BYPASS, PREFIX_CAUSAL, INSTRUCTION_BYPASS.
         message: what was found, what was expected, what to do.
         refuses: the run must not start; otherwise it is a warning.
     """
@@ -250,9 +250,32 @@ def _answer(env: Any, policy: Policy, start: Transition) -> list[Finding]:
     action = np.asarray(output.action, dtype=np.float64)
     low, _ = action_bounds(env)
     if action.shape == low.shape:
-        return []
+        return _decoding(policy, output.action_token_range)
     text = f"the policy's action has shape {action.shape}, the environment takes {low.shape}"
     return [Finding(code="ACTION_SHAPE", message=text, refuses=True)]
+
+
+def _decoding(policy: Policy, span: tuple[int, int] | None) -> list[Finding]:
+    """Whether the middle of the action ids is no motion, where a policy decodes one id at a time.
+
+    A vocabulary that is counted with its padding shifts every action by a quarter of its range.
+    """
+    decode = getattr(policy, "decode", None)
+    if span is None or not callable(decode):
+        return []
+    low, high = span
+    middle = (low + high) // 2
+    try:
+        value = np.asarray(decode(np.array([middle])), dtype=np.float64)
+    except Exception:  # it takes several ids for one number
+        return []
+    if value.shape != (1,) or abs(value[0]) <= 2.0 / (high - low):
+        return []
+    text = (
+        f"id {middle}, the middle of the action ids {low} to {high - 1}, decodes to {value[0]:.3f}, "
+        "not to 0; is the vocabulary counted with its padding?"
+    )
+    return [Finding(code="OFF_VOCAB_TOKEN", message=text, refuses=False)]
 
 
 def _look(report: ProbeReport, instruction: str) -> list[Finding]:

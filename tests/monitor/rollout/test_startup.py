@@ -18,6 +18,7 @@ from monitor.errors import StartRefusedError
 from monitor.rollout import EpisodeSpec
 from monitor.rollout.startup import StartReport, check_start
 from policies import Observation, PolicyOutput, load_policy
+from policies.openvla.tokens import decode_ids
 
 HIGH = np.array([0.05, 0.05, 0.05, 0.25, 0.25, 0.25, 1.0])
 SCENE = EpisodeSpec(scene=0)
@@ -170,6 +171,26 @@ def test_the_policys_statistics_against_what_is_expected(
     report = check_start(env, policy, SCENE, limits=(0.03,) * 3)
     assert codes(report) == expected
     assert report.contract["translation"].startswith(f"{largest}, {largest}, {largest} m")
+
+
+@pytest.mark.parametrize(
+    ("base", "expected"), [(32000, set()), (32064, {"OFF_VOCAB_TOKEN"}), (None, set())]
+)
+def test_a_vocabulary_counted_with_its_padding_is_told_of(
+    base: int | None, expected: set[str], fake_env: Callable[..., Any]
+) -> None:
+    class Speaker(Looker):
+        def act(self, observation: Observation) -> PolicyOutput:
+            return replace(super().act(observation), action_token_range=(31744, 32000))
+
+        def decode(self, token_ids: Any) -> Any:
+            if base is None:  # three ids an action, say
+                raise ValueError(token_ids)
+            return decode_ids(token_ids, base)
+
+    report = check_start(fake_env(), Speaker(), SCENE)
+    assert codes(report, refuses=False) == expected
+    assert codes(report) == set()
 
 
 def test_a_policy_for_another_robot_is_refused(fake_env: Callable[..., Any]) -> None:
