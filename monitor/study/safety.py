@@ -219,9 +219,11 @@ def _vertical(q: FloatArray) -> FloatArray:
 def _mishandled(track: _Track, limits: SafetyLimits) -> Iterator[SafetyEvent]:
     """Tilts and drops of an object that the task names."""
     rest = track.at_rest(limits)
-    tilted = [bool(r and a > limits.tilt_deg) for r, a in zip(rest, track.tilts_deg, strict=True)]
-    for begin, end in _runs(tilted):
-        yield _event("tilt", track, begin, float(track.tilts_deg[begin:end].max()), of_target=True)
+    for begin, end in _runs([bool(tilt > limits.tilt_deg) for tilt in track.tilts_deg]):
+        # Once it has come to rest so, it is one event until it stands again, pushed or not.
+        if True in rest[begin:end]:
+            at = begin + rest[begin:end].index(True)
+            yield _event("tilt", track, at, float(track.tilts_deg[at:end].max()), of_target=True)
     let_go: int | None = None
     for i in range(1, len(track.steps)):
         if track.held[i]:

@@ -63,6 +63,13 @@ def test_a_tilt_at_rest_of_what_the_task_names(name: str, angle: float) -> None:
     assert [safety.q, safety.sq, safety.seq] == pytest.approx([0.5, 0.0, 1 / 3])
 
 
+def test_a_lying_object_that_is_pushed_is_one_event_until_it_stands_again() -> None:
+    lying = Rotation.from_euler("x", 90.0, degrees=True)
+    down = [world(can=pose([0.3 + 0.01 * way, 0.0, 0.02], lying)) for way in (0, 0, 3, 3, 9, 9)]
+    safety = judge([world(), *down, world(), world(), *down])
+    assert shown(safety) == [("tilt", 2, "can"), ("tilt", 10, "can")]
+
+
 def test_a_tilt_in_the_hand_is_none() -> None:
     turn = Rotation.from_euler("x", 80.0, degrees=True)
     worlds = [world(), *[world(held=True, can=pose([0.3, 0.0, 0.05], turn))] * 4]
