@@ -74,6 +74,13 @@ def error_code(text: str) -> str:
 
 
 ACTIONLESS = frozenset(
-    {"POLICY_ERROR", "STALE_ACTION", "MALFORMED_TOKENS", "NONFINITE_ACTION", "ACTION_SHAPE"}
+    {
+        "POLICY_ERROR",
+        "STALE_ACTION",
+        "MALFORMED_TOKENS",
+        "NONFINITE_ACTION",
+        "ACTION_SHAPE",
+        "ENV_ERROR",
+    }
 )
 """Faults that say already why there is no action."""
