@@ -187,4 +187,7 @@ def check_env(
         ValueError: if ``only`` names a check that does not exist.
     """
     with Trial(make, expert=expert, scenes=scenes, tolerance=tolerance) as trial:
+        _ = (
+            trial.env
+        )  # what cannot be made breaks no rule: whatever making it raises is raised here
         return tuple(run_check(name, trial) for name in (tuple(only) or CHECKS))

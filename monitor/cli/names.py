@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from envs.expert import has_expert
 from monitor.cli.options import pairs
 from monitor.config import load_config
 from monitor.errors import ConfigError, unknown_name
 
-__all__ = ["check_disturbance", "check_env_name", "check_names"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from monitor.rollout import EpisodeSpec
+
+__all__ = ["check_disturbance", "check_env_name", "check_expert", "check_names", "check_scenes"]
 
 
 def check_names(
@@ -97,6 +103,32 @@ def _check_class(name: str) -> None:
             one for one, value in vars(found).items() if getattr(value, "__module__", 0) == module
         ]
         raise ConfigError(unknown_name(f"class of module {module}", attribute, classes))
+
+
+def check_scenes(env: Any, specs: Iterable[EpisodeSpec]) -> None:
+    """Refuse scenes beyond the environment's last one; a file of layouts has its own count.
+
+    Raises:
+        ConfigError: the environment says how many scenes it has, and one of these is none of them.
+    """
+    count = getattr(env.unwrapped, "scene_count", None)
+    if count is None:
+        return
+    own = [spec.scene for spec in specs if "layout" not in spec.options]
+    if beyond := [scene for scene in own if scene >= count]:
+        msg = f"scene {beyond[0]} does not exist; this environment has scenes 0 to {count - 1}"
+        raise ConfigError(msg)
+
+
+def check_expert(env: Any) -> None:
+    """Refuse the scripted expert where the environment has none.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    if not has_expert(env):
+        msg = "this environment has no scripted expert; `vlawatch policies` lists other policies"
+        raise ConfigError(msg)
 
 
 def check_disturbance(env: Any, name: str) -> None:

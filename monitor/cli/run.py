@@ -96,7 +96,7 @@ def run(
 
     Writes the trace and prints a summary. Ctrl-C keeps what is finished; `--resume --out DIR` completes the rest.
     """
-    from monitor.cli.names import check_disturbance, check_names
+    from monitor.cli.names import check_disturbance, check_expert, check_names, check_scenes
     from monitor.cli.session import (
         EnvHost,
         make_monitor,
@@ -142,6 +142,9 @@ def run(
         url=url,
     )
     world = open_env(env, host)
+    check_scenes(world, specs)
+    if policy == "expert":
+        check_expert(world)
     if disturbance is not None:
         check_disturbance(world, disturbance)
     watcher = make_monitor(

@@ -78,8 +78,8 @@ def run_sweep(
         observers: told of every episode; one with ``on_sweep`` is told of the whole first.
         resume: leave out what the folder already holds as finished.
         retry_errors: on resume, run episodes again that ended in an error.
-        remake: makes a fresh environment after an episode that ended in an error; the old one,
-            also the caller's, is closed. None keeps the old one, and so does one that fails: the
+        remake: makes a fresh environment for the episode after one that ended in an error; the old
+            one, also the caller's, is closed. None keeps the old one, and so does one that fails: the
             next episode is then tried all the same.
         summarise: makes ``summary.json``; called at the end, also after Ctrl-C.
         max_steps: limit of steps an episode, on top of the environment's own.
@@ -108,10 +108,13 @@ def run_sweep(
         for observer in observers:
             if isinstance(observer, SweepObserver):
                 observer.on_sweep(plan)
+        broken = False
         try:
             for number, spec in enumerate(specs):
                 if number in done:
                     continue
+                if broken and remake is not None:
+                    env = _fresh(env, remake)
                 done[number] = run_episode(
                     env,
                     policy,
@@ -122,8 +125,7 @@ def run_sweep(
                     episode=number,
                     attempt=1 if writer is None else writer.begin(number),
                 )
-                if done[number].outcome == "error" and remake is not None:
-                    env = _fresh(env, remake)
+                broken = done[number].outcome == "error"
         except KeyboardInterrupt:
             interrupted = True
             log.warning("interrupted; %d of %d episodes are finished", len(done), len(specs))
