@@ -13,6 +13,7 @@ from typing import Any, Final
 from envs.expert import ask_expert, has_expert
 from envs.host.spaces import plain_space, read_space
 from envs.robot import GripperCommand, RobotSpec
+from envs.tolerance import Tolerance
 
 __all__ = ["EXTRA_CALLS", "changing_facts", "facts_of", "host_versions", "read_facts"]
 
@@ -63,6 +64,8 @@ def facts_of(env: Any) -> dict[str, Any]:
     robot = getattr(core, "robot", None)
     if isinstance(robot, RobotSpec):
         facts["robot"] = asdict(robot)
+    if isinstance(tolerance := getattr(core, "tolerance", None), Tolerance):
+        facts["tolerance"] = asdict(tolerance)
     offered = {"expert_action": has_expert(env), "pixel_of": hasattr(core, "pixel_of")}
     facts["extra_calls"] = tuple(name for name in EXTRA_CALLS if offered[name])
     for name in SPACES:
@@ -77,6 +80,8 @@ def read_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     if "robot" in facts:
         robot = dict(facts["robot"])
         read["robot"] = RobotSpec(**{**robot, "gripper": GripperCommand(robot["gripper"])})
+    if "tolerance" in facts:
+        read["tolerance"] = Tolerance(**facts["tolerance"])
     for name in SPACES:
         if name in facts:
             read[name] = read_space(facts[name])

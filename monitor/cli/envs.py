@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -16,6 +16,9 @@ from monitor.cli.output import Exit, emit, emit_json, emit_table
 __all__ = ["envs"]
 
 log = logging.getLogger(__name__)
+
+_DEADLINE_S: Final = 60.0
+"""Longest step of an environment in another Python."""
 
 
 def envs(
@@ -34,17 +37,18 @@ def envs(
         str | None,
         typer.Option("--check", help="Put this environment through the contract's battery."),
     ] = None,
+    env_python: options.EnvPython = None,
     as_json: options.AsJson = False,
 ) -> None:
     """List the environments.
 
-    With `--scenes` it checks a file of layouts: which of its scenes the object models on this machine can show, and why not the others. With `--check NAME` it tests what an environment's values mean; exit code 1 if a check fails.
+    With `--scenes` it checks a file of layouts: which of its scenes the object models on this machine can show, and why not the others. With `--check NAME` it tests what an environment's values mean; exit code 1 if a check fails. `--env-python` makes it in another Python.
     """
     if scenes is not None:
         _layouts(scenes, assets, as_json=as_json)
         return
     if check is not None:
-        _check(check, as_json=as_json)
+        _check(check, env_python, as_json=as_json)
         return
     from envs import list_envs
 
@@ -69,13 +73,13 @@ def envs(
         log.warning("%s: %s", ", ".join(name for name in lacking if lacking[name] == text), text)
 
 
-def _check(name: str, *, as_json: bool) -> None:
-    from envs import make_env
+def _check(name: str, env_python: str | None, *, as_json: bool) -> None:
     from envs.conformance import Outcome, check_env
-    from monitor.cli.names import check_env_name
+    from monitor.cli.session import EnvHost, one_thread, open_env
 
-    check_env_name(name)
-    findings = check_env(lambda: make_env(name))
+    one_thread()
+    host = EnvHost.chosen(env_python, isolate=False, deadline_s=_DEADLINE_S)
+    findings = check_env(lambda: open_env(name, host))
     if as_json:
         emit_json([asdict(finding) for finding in findings])
     else:

@@ -15,6 +15,7 @@ import numpy as np
 
 from envs.base import Contact
 from envs.robot import ROBOTS
+from envs.tolerance import Tolerance
 
 HIGH = np.array([0.05, 0.05, 0.05, 0.25, 0.25, 0.25, 1.0], dtype=np.float32)
 BROKEN_SCENE, BROKEN_STEP = 2, 3
@@ -30,6 +31,7 @@ class ReachEnv:
     robot = ROBOTS["google_robot"]
     scene_count = None
     task = "reach"
+    tolerance = Tolerance(reach_m=0.02)
 
     def __init__(self, *, horizon_steps: int = 12, size: int = 160) -> None:
         self.horizon_steps = horizon_steps

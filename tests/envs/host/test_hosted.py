@@ -17,6 +17,7 @@ from envs.expert import NoExpertError, ask_expert
 from envs.host.errors import EnvDiedError, EnvHungError, EnvRaisedError
 from envs.host.hosted import Deadlines, HostedEnv, find_python
 from envs.robot import ROBOTS
+from envs.tolerance import Tolerance
 from monitor.errors import ConfigError
 
 Host = Callable[..., HostedEnv]
@@ -66,6 +67,7 @@ def test_pictures_are_nobody_elses(host: Host) -> None:
 def test_it_has_the_environments_attributes(host: Host) -> None:
     env = host("ReachEnv", kwargs={"horizon_steps": 7, "size": 10})
     assert env.robot == ROBOTS["google_robot"]
+    assert env.tolerance == Tolerance(reach_m=0.02)
     assert (env.control_dt_s, env.horizon_steps, env.task) == (0.2, 7, "reach")
     assert env.disturbances == ("wind",)
     assert env.scene_count is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -33,6 +34,25 @@ def test_only_a_failed_check_is_an_error(
     assert "a flipped rotation" in done.stdout
     as_json = CliRunner().invoke(app, ["envs", "--check", "widowx-put-on", "--json"])
     assert json.loads(as_json.stdout)[0]["outcome"] == outcome.value
+
+
+def test_what_cannot_be_made_is_no_broken_rule() -> None:
+    done = CliRunner().invoke(app, ["envs", "--check", "simpler/widowx_stack_cube"])
+    assert done.exit_code != 0
+    assert "failed" not in done.stdout
+    assert "--env-python PATH" in str(done.exception)
+
+
+def test_it_checks_what_another_python_holds() -> None:
+    command = ["envs", "--check", "envs.host.blank:BlankEnv", "--json"]
+    here, there = (
+        [(one["check"], one["outcome"]) for one in json.loads(done.stdout)]
+        for done in (
+            CliRunner().invoke(app, command),
+            CliRunner().invoke(app, [*command, "--env-python", sys.executable]),
+        )
+    )
+    assert there == here
 
 
 def test_the_list_says_which_meshes_are_missing(
