@@ -78,6 +78,12 @@ POLICIES: Final[dict[str, PolicySpec]] = {
         robots=_SIMPLER_ROBOTS,
         signals=("samples", "chunk", "hidden", "extra"),
     ),
+    "pi0-mini": PolicySpec(
+        target="policies.pi0.policy:pi0_mini",
+        summary="π0's kind with 1.1 M parameters, trained for widowx-put-on",
+        extra="vla",
+        signals=("samples", "chunk", "hidden", "extra"),
+    ),
     "spatialvla": PolicySpec(
         target="policies.spatialvla.policy:SpatialVLAPolicy",
         summary="SpatialVLA from a checkpoint folder (checkpoint=DIR): chunks of four actions",

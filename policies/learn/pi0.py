@@ -39,6 +39,8 @@ LEAST_STD: Final = 0.02
 """Of a rotation, radians: one that hardly varies is not blown up."""
 TIME: Final = (1.5, 1.0, 0.999, 0.001)
 """Beta distribution of the times in training, their factor and offset (Black et al. 2024)."""
+GRIPPER: Final = 0.95
+"""What the gripper's 1 and -1 become: a flow overshoots, and beyond 1 there is no action."""
 LATER_WEIGHT: Final = 0.5
 """Of the actions of a chunk after the first, which alone is carried out."""
 
@@ -88,7 +90,7 @@ class PI0Student:
         seen, _ = self.glimpses.pick(batch.rows, batch.other, rng if augment else None)
         prefix = self._prefix(seen, batch.prompt)
         prefix.cache.batch_repeat_interleave(DRAWS)
-        plans = torch.from_numpy(self.scaling.normalize(batch.chunk).astype(np.float32))
+        plans = torch.from_numpy(self.scaling.normalize(_safe(batch.chunk)).astype(np.float32))
         plans = plans.repeat_interleave(DRAWS, dim=0)
         weight = torch.from_numpy(batch.known.astype(np.float32))
         weight[:, 1:] *= LATER_WEIGHT
@@ -168,8 +170,15 @@ def _new_model(model_json: Mapping[str, Any], eyes: Eyes) -> PI0ForConditionalGe
     return model.requires_grad_(requires_grad=False)
 
 
+def _safe(actions: FloatArray) -> FloatArray:
+    """Actions ``(..., 7)`` whose gripper keeps away from the ends of its range."""
+    out = actions.copy()
+    out[..., -1] *= GRIPPER
+    return out
+
+
 def _processor_json(data: Demonstrations) -> dict[str, Any]:
-    flat = data.action[data.train].reshape(-1, ACTION_DIM).astype(np.float64)
+    flat = _safe(data.action[data.train]).reshape(-1, ACTION_DIM).astype(np.float64)
     std = flat.std(axis=0)
     std[3:6] = np.maximum(std[3:6], LEAST_STD)
     return {

@@ -11,7 +11,7 @@ from monitor.errors import ConfigError
 from policies import Observation, Policy, list_policies, load_policy
 from policies.action import PUBLISHED
 
-MINIS = ("openvla-mini", "spatialvla-mini")
+MINIS = ("openvla-mini", "spatialvla-mini", "pi0-mini")
 SIGNALS = {"logits", "samples", "chunk", "hidden", "extra"}
 SEEN = Observation(image=np.zeros((4, 4, 3), np.uint8), instruction="wave")
 
