@@ -10,6 +10,7 @@ from typing import Any, Final, final
 import numpy as np
 import torch
 from tokenizers import Tokenizer
+from tokenizers.normalizers import Lowercase
 from tokenizers.processors import TemplateProcessing
 from torch import Tensor, nn
 from transformers import PI0ForConditionalGeneration
@@ -137,9 +138,10 @@ class PI0Student:
 def questioning(tokenizer: Tokenizer) -> Tokenizer:
     """A tokenizer that puts OpenVLA's question around an instruction, as BOS is put before it.
 
-    π0 is asked the bare instruction, and the eyes were taught with the question.
+    π0 is asked the bare instruction, and the eyes were taught with the question in lower case.
     """
     out = Tokenizer.from_str(tokenizer.to_str())
+    out.normalizer = Lowercase()
     before, after = build_prompt("\0").split("\0")
     special = []
     for name, part in (("<before>", before), ("<after>", after)):

@@ -15,10 +15,12 @@ from monitor.errors import ConfigError  # noqa: E402
 from monitor.rollout.probe import probe_policy  # noqa: E402
 from policies import Observation, Policy, load_policy  # noqa: E402
 from policies.checkpoint import tensor_files  # noqa: E402
-from policies.openvla.prompt import TEMPLATE  # noqa: E402
+from policies.openvla.policy import MINI_CHECKPOINT  # noqa: E402
+from policies.openvla.prompt import prompt_ids  # noqa: E402
 from policies.pi0.flow import join  # noqa: E402
 from policies.pi0.policy import PI0Policy  # noqa: E402
 from policies.sampling import normal_noise  # noqa: E402
+from policies.tokenizer import load_tokenizer  # noqa: E402
 
 RED, BLUE = "put the red cube on the plate", "put the blue can on the plate"
 
@@ -82,10 +84,9 @@ def test_plan_equals_euler_steps_on_transformers_own_forward_pass(
 
 
 def test_the_question_is_put_around_the_instruction(policy: Any) -> None:
-    tokenizer = policy.inputs._tokenizer or (policy.inputs.ids(RED), policy.inputs._tokenizer)[1]
-    whole = tokenizer.encode(TEMPLATE.format(instruction=RED), add_special_tokens=False)
-    assert policy.inputs.ids(RED) == [1, *whole.ids]
-    assert 0 not in whole.ids
+    asked = prompt_ids(load_tokenizer(MINI_CHECKPOINT), RED)
+    assert policy.inputs.ids(RED) == policy.inputs.ids(RED.title()) == asked
+    assert 0 not in asked
 
 
 def test_picture_and_instruction_both_matter(policy: Any, table_picture: Any, out: Any) -> None:
