@@ -29,7 +29,9 @@ MAX_TURN_RAD: Final = 0.4
 SLANT_RAD: Final = np.radians(30.0)
 """Lean of the hand from the vertical; at 20 degrees the wrist is near its limit over the far cans."""
 TABLE_M: Final = 0.040
-"""Least height of the tool over what the object stands on: the closed fingers reach below it."""
+"""Least height of the tool over what a can stands on: the closed fingers reach below it."""
+OVER_MIDDLE_M: Final = 0.010
+"""Most height of the tool over the middle of a flat object; higher up the fingers miss it."""
 BELOW_TOP_M: Final = 0.038
 """How far below its top a tall object is grasped."""
 HOVER_M: Final = 0.10
@@ -82,7 +84,8 @@ def pick_action(state: PickState) -> FloatArray:
     turn = rotation_vector(tcp[3:], _aslant(thing, tcp))
     twist = float(np.linalg.norm(turn))
     bottom = float(thing.centre[2]) - thing.half_height
-    depth = bottom + max(TABLE_M, 2 * thing.half_height - BELOW_TOP_M)
+    least = min(TABLE_M, thing.half_height + OVER_MIDDLE_M)
+    depth = bottom + max(least, 2 * thing.half_height - BELOW_TOP_M)
     distance = float(np.hypot(*(tcp[:2] - thing.centre[:2])))
     if distance < NEAR_M and tcp[2] < depth + ABOVE_M and twist < ALIGNED_RAD:
         return _command(np.array([*thing.centre[:2], depth]) - tcp[:3], turn, CLOSE)
