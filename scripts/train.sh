@@ -53,10 +53,10 @@ if [ "$policy" = openvla-mini ]; then
     clone final "${MINUTES_DAGGER:-13}" "$demos/dagger1.npz" --init "$out-bc" --lr 7e-4 --bf16
 else
     demos=${DEMOS:-data/demos-chunked}
-    collect bc0 1000000:1000200
+    collect bc0 1000000:1000225
     [ -e "$glimpses/glimpses.npz" ] ||
         "$python" -m policies.learn.glimpses --demos "$demos" --out "$glimpses"
-    clone final "${MINUTES:-22}" --glimpses "$glimpses" --batch 16 --ema 0.995
+    clone final "${MINUTES:-36}" --glimpses "$glimpses" --batch 16 --ema 0.995
 fi
 
 mkdir -p "$out"
