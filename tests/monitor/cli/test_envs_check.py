@@ -36,11 +36,14 @@ def test_only_a_failed_check_is_an_error(
     assert json.loads(as_json.stdout)[0]["outcome"] == outcome.value
 
 
-def test_what_cannot_be_made_is_no_broken_rule() -> None:
-    done = CliRunner().invoke(app, ["envs", "--check", "simpler/widowx_stack_cube"])
+def test_what_cannot_be_made_is_no_broken_rule(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setenv("MS_ASSET_DIR", str(tmp_path))
+    done = CliRunner().invoke(app, ["envs", "--check", "bridge/widowx_stack_cube"])
     assert done.exit_code != 0
     assert "failed" not in done.stdout
-    assert "--env-python PATH" in str(done.exception)
+    assert "download_asset bridge_v2_real2sim" in str(done.exception)
 
 
 def test_it_checks_what_another_python_holds() -> None:

@@ -184,7 +184,7 @@ def test_a_killed_server_costs_one_episode(env: Any, processes: Processes, tmp_p
     )
     first, second = result.results
     assert (first.outcome, first.steps) == ("error", 3)
-    assert f"policy raised at step 2: RemoteError: {url} is gone" in first.message
+    assert f"policy raised at step 2: ServerGoneError: {url} is gone" in first.message
     assert "the next episode connects again" in first.message
     assert first.faults["POLICY_ERROR"] == 1
     assert (second.outcome, second.steps, second.message) == ("failure", STEPS, "")
