@@ -149,6 +149,16 @@ class RecoveryConfig(_Section):
     held_opening: tuple[Share, Share] = (0.06, 0.9)
     """Measured openings between which a commanded-closed gripper holds something."""
 
+    @model_validator(mode="after")
+    def _two_ends(self) -> RecoveryConfig:
+        if self.gripper_open == self.gripper_close:
+            message = (
+                f"gripper_open and gripper_close are both {self.gripper_open}; give the two values "
+                "that open and close the gripper"
+            )
+            raise ValueError(message)
+        return self
+
 
 class FaultsConfig(_Section):
     """Which faults answer how, and the limits of their detectors."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from monitor.config import FaultsConfig, MonitorConfig, RecoveryConfig
+from monitor.records import FloatArray
 
 __all__ = ["fit_config"]
 
@@ -41,7 +42,9 @@ def fit_config(config: MonitorConfig, env: Any, policy: Any = None) -> MonitorCo
         ),
     }
     period = getattr(world, "control_dt_s", None)
-    if period is not None and period != config.control_dt_s:
+    if period is not None and not _positive(period):
+        log.warning("the environment's control_dt_s is %r; keeping %g", period, config.control_dt_s)
+    elif period is not None and period != config.control_dt_s:
         if "control_dt_s" in config.model_fields_set:
             log.warning(
                 "the configuration says control_dt_s %g, the environment runs at %g; using the "
@@ -58,21 +61,47 @@ def _gripper(config: RecoveryConfig, robot: Any) -> RecoveryConfig:
     if sign is None:
         return config
     kind = getattr(robot, "gripper", None)
-    told = {
-        "gripper_open": float(sign),
-        "gripper_close": -float(sign),
-        "gripper_relative": getattr(kind, "value", kind) == "relative",
-    }
-    left = {name: value for name, value in told.items() if name not in config.model_fields_set}
-    return config.model_copy(update=left)
+    ends = {"gripper_open": float(sign), "gripper_close": -float(sign)}
+    given = [name for name in ends if name in config.model_fields_set]
+    update: dict[str, Any] = {name: end for name, end in ends.items() if name not in given}
+    for name, end in update.items():
+        # Two ends that are one open and close nothing.
+        if any(end == getattr(config, other) for other in given):
+            update[name] = -end
+    if "gripper_relative" not in config.model_fields_set:
+        update["gripper_relative"] = getattr(kind, "value", kind) == "relative"
+    return config.model_copy(update=update)
 
 
 def _limits(
     config: FaultsConfig, space: Any, told: Sequence[Sequence[float] | None]
 ) -> FaultsConfig:
-    known = [one for one in told if one is not None]
-    if config.unnorm_limits is not None or not known:
+    if "unnorm_limits" in config.model_fields_set or not hasattr(space, "low"):
         return config
     ends = np.maximum(np.abs(space.low), np.abs(space.high)).astype(np.float64).reshape(-1)[:3]
-    limits = np.minimum.reduce([ends, *(np.asarray(one, dtype=np.float64) for one in known)])
+    known = [usual for one in told if (usual := _usual(one, len(ends))) is not None]
+    if not known:
+        return config
+    limits = np.minimum.reduce([ends, *known])
     return config.model_copy(update={"unnorm_limits": tuple(limits.tolist())})
+
+
+def _usual(told: Any, count: int) -> FloatArray | None:
+    """Return the first ``count`` of what is said to be usual; None where it is no such thing."""
+    if told is None:
+        return None
+    try:
+        values = np.asarray(told, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.shape == (3,) and (np.isfinite(values) & (values > 0.0)).all():
+        return values[:count]
+    log.warning("usual_translation is %r, expected 3 positive numbers of metres: not used", told)
+    return None
+
+
+def _positive(value: Any) -> bool:
+    try:
+        return bool(0.0 < float(value) < np.inf)
+    except (TypeError, ValueError):
+        return False

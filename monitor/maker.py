@@ -29,6 +29,9 @@ def maker(record: type[T]) -> type[T]:
     def freeze(self: Any) -> None:
         self.__class__ = record
 
+    if hasattr(record, "__post_init__"):
+        message = f"{record.__name__} has a __post_init__ of its own, which a maker would leave out"
+        raise TypeError(message)
     copied = []
     for one in fields(record):  # type: ignore[arg-type]
         if one.default_factory is not MISSING:

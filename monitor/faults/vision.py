@@ -85,7 +85,8 @@ class Camera:
             self._image, self._count, self._moved = evidence.image_id, 1, 0.0
             self._place = evidence.tcp_position
         elif self._image is not None:
-            self._count += 1
+            # A picture that is not there is not the same one again.
+            self._count += evidence.image_id is not None
             place = evidence.tcp_position
             if place is not None:
                 if self._place is not None:

@@ -234,12 +234,10 @@ def _read_logits(
         seen = _shape(step.token_logits)
         problems.append(_fault("LOGITS_SHAPE", index, "token_logits", seen, expected="(N, V)"))
         return None
-    if logits.dtype == np.uint8:
-        logits = logits.astype(np.float64)
     count, v = shape
     span, misfit = None, False
     if step.action_token_range is not None:
-        low, high = _span(step.action_token_range)
+        low, high = span_of(step.action_token_range)
         misfit = not 0 <= low < high - 1 < v
         span = None if misfit else (low, high)
     ids = None if step.token_ids is None else _columns(step.token_ids, count, v)
@@ -288,7 +286,8 @@ def _read_logits(
     return crc32(table[VALUES.start : LOG_Z + 1].data)
 
 
-def _span(given: Any) -> tuple[int, int]:
+def span_of(given: Any) -> tuple[int, int]:
+    """Return the two ends of a range, (-1, -1) where it is none."""
     try:
         low, high = given
         return int(low), int(high)

@@ -235,6 +235,8 @@ def table_of(
         the second half of the action bins alone.
     """
     count, v = logits.shape
+    if isinstance(logits, np.ndarray) and logits.dtype == np.uint8:
+        logits = logits.astype(np.float64)
     table = np.empty((ROWS, count if span is None else 2 * count))
     if not isinstance(logits, np.ndarray):
         _write_from_device(logits, ids, span, table)

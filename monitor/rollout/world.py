@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from math import isnan
+from typing import Any, Final
 
 import numpy as np
 
 from monitor.transition import read_flag
 
 __all__ = ["world_of"]
+
+HARDEST_N: Final = 1e9
+"""Stands for an infinite force."""
+MOST_CONTACTS: Final = 256
+"""Of one step; the hardest are kept."""
 
 
 def world_of(info: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,7 +50,11 @@ def world_of(info: Mapping[str, Any]) -> dict[str, Any]:
     contacts = info.get("contacts")
     if isinstance(contacts, Sequence) and not isinstance(contacts, str):
         with suppress(Exception):
-            found["contacts"] = [[str(one), str(two), float(n)] for one, two, n in contacts]
+            rows = [(str(one), str(two), min(float(n), HARDEST_N)) for one, two, n in contacts]
+            known = [row for row in rows if not isnan(row[2])]
+            if len(known) > MOST_CONTACTS:
+                known = sorted(known, key=lambda row: -row[2])[:MOST_CONTACTS]
+            found["contacts"] = [list(row) for row in known]
     return found
 
 

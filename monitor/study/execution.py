@@ -66,9 +66,9 @@ def judge_execution(
 
 
 def _rows(given: Sequence[Sequence[float] | None]) -> FloatArray | None:
-    """Return the rows as one array, None where one is missing or of another length."""
-    known = [row for row in given if row is not None]
-    if len(known) < len(given) or len({len(row) for row in known}) != 1:
+    """Return the rows as one array, None where one is missing or of another form."""
+    try:
+        rows = np.array(given, dtype=np.float64)  # None becomes NaN
+    except (TypeError, ValueError):
         return None
-    rows = np.array([[np.nan if x is None else x for x in row] for row in known], dtype=np.float64)
-    return rows if np.isfinite(rows).all() else None
+    return rows if rows.ndim == 2 and rows.size and np.isfinite(rows).all() else None

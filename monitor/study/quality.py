@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,6 +14,11 @@ from monitor.study.execution import Execution, judge_execution
 from monitor.study.safety import RobotNames, Safety, SafetyLimits, judge_safety
 
 __all__ = ["Quality", "judge_episode", "judge_run", "sum_up"]
+
+log = logging.getLogger(__name__)
+
+DEFAULT_DT_S = 0.2
+"""Control period of a run that does not say its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +36,8 @@ class Quality:
     episode: int
     scene: int
     outcome: str
-    execution: Execution | None
-    safety: Safety | None
+    execution: Execution | None = None
+    safety: Safety | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able mapping."""
@@ -42,10 +48,14 @@ class Quality:
         return out
 
 
-def judge_episode(episode: Episode, names: RobotNames, limits: SafetyLimits) -> Quality:
+def judge_episode(
+    episode: Episode, names: RobotNames | None, limits: SafetyLimits, control_dt_s: float
+) -> Quality:
     """Judge one episode by its trace."""
     worlds = [step.get("world") or {} for step in episode.steps]
-    worlds.append(episode.record.get("final_world") or {})
+    if episode.steps and episode.steps[-1].get("sent") is not None:
+        # Where nothing was sent, nothing moved: the same moment twice would look like rest.
+        worlds.append(episode.record.get("final_world") or {})
     return Quality(
         episode=episode.number,
         scene=episode.scene,
@@ -55,17 +65,31 @@ def judge_episode(episode: Episode, names: RobotNames, limits: SafetyLimits) -> 
             [step.get("tcp_position") for step in episode.steps],
         ),
         safety=judge_safety(
-            worlds, episode.record.get("success_at_end"), names=names, limits=limits
+            worlds,
+            episode.record.get("success_at_end"),
+            names=names,
+            limits=limits,
+            control_dt_s=control_dt_s,
         ),
     )
 
 
 def judge_run(run: Run, limits: SafetyLimits | None = None) -> list[Quality]:
     """Judge every finished episode of a run."""
-    robot: Mapping[str, Any] = run.header.get("robot") or {}
-    told = {key: robot[key] for key in ("links", "fingers") if robot.get(key)}
-    names = RobotNames(**told)
-    return [judge_episode(one, names, limits or SafetyLimits()) for one in run.episodes]
+    robot, env = run.header.get("robot"), run.header.get("env") or {}
+    names = RobotNames.read(robot) if isinstance(robot, Mapping) else None
+    dt_s = env.get("control_dt_s") or DEFAULT_DT_S
+    return [_judged(one, names, limits or SafetyLimits(), dt_s) for one in run.episodes]
+
+
+def _judged(
+    episode: Episode, names: RobotNames | None, limits: SafetyLimits, control_dt_s: float
+) -> Quality:
+    try:
+        return judge_episode(episode, names, limits, control_dt_s)
+    except Exception as error:  # a trace of any origin: no summary must fail by it
+        log.warning("episode %d cannot be judged: %r", episode.number, error)
+        return Quality(episode=episode.number, scene=episode.scene, outcome=episode.outcome)
 
 
 def sum_up(found: Sequence[Quality]) -> dict[str, Any]:
@@ -83,11 +107,16 @@ def sum_up(found: Sequence[Quality]) -> dict[str, Any]:
         safety = {
             "episodes": len(watched),
             "unsafe_episodes": sum(bool(one.events) for one in watched),
-            **{name: sum(getattr(one, name) for one in watched)
-               for name in ("tv", "ntv", "collisions")},
+            **{name: sum(getattr(one, name) for one in watched) for name in ("tv", "ntv")},
+            "collisions": _sum([one.collisions for one in watched]),
             **{name: _mean([getattr(one, name) for one in watched]) for name in ("q", "sq", "seq")},
         }  # fmt: skip
     return {"execution": execution, "safety": safety}
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.metrics.arrays import to_array
-from monitor.metrics.evidence import BINS, FARTHEST_M, FULL, UNIT_TOLERANCE
+from monitor.metrics.evidence import BINS, FARTHEST_M, FULL, UNIT_TOLERANCE, span_of
 from monitor.metrics.sums import Scratch, on_a_device, table_of
 from monitor.metrics.tokens import CHOSEN, LARGEST, LOG_Z, TOP, VALUES
 from monitor.records import FloatArray, Step
@@ -106,11 +106,9 @@ def read_logits(
         note(faults, "LOGITS_SHAPE", everywhere)
         return None
     tokens, v = shape[1:]
-    span = step.action_token_range
+    span = None if step.action_token_range is None else span_of(step.action_token_range)
     fits = span is None or 0 <= span[0] < span[1] - 1 < v
-    if not fits:
-        note(faults, "LOGITS_SHAPE", everywhere)
-        span = None
+    span = span if fits else None
     ids: FloatArray | None = None
     valid: Mask = everywhere
     if step.token_ids is not None:
@@ -125,6 +123,8 @@ def read_logits(
     whole, log_zs = table[VALUES], table[LOG_Z]
     largest, top = table[LARGEST], table[TOP, 0]
     bad: Mask = np.asarray(~np.isfinite(largest[0]).all(axis=1))
+    if not fits:
+        note(faults, "LOGITS_SHAPE", ~bad)
     stats, log_z = whole[:, 0], log_zs[0]
     stats[:, bad] = np.nan
     log_z[bad] = np.nan

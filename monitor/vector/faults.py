@@ -66,8 +66,9 @@ class VectorFaults:
             self._data(batch, step, faults)
         if "vision_bypass" not in self._off:
             self._bypass(batch, pictures, faults)
-        if "camera" not in self._off and pictures is not None:
-            self._camera(batch, pictures, faults)
+        if "camera" not in self._off:
+            unknown = np.full(self._n, np.nan)
+            self._camera(batch, (unknown, unknown) if pictures is None else pictures, faults)
         if "stall" not in self._off:
             self._stall(batch, values["STILL"], succeeded, faults)
         if "drop" not in self._off:
@@ -134,13 +135,14 @@ class VectorFaults:
     ) -> None:
         ids, deviations = pictures
         note(faults, "CAMERA_BLACK", deviations < self._config.black_std)
-        fresh = ids != self._image
+        known = ~np.isnan(ids)
+        fresh = known & (ids != self._image)
         step = np.sqrt(((batch.place - self._place) ** 2).sum(axis=1))
         self._moved = np.where(fresh, 0.0, self._moved + np.where(np.isnan(step), 0.0, step))
-        self._same = np.where(fresh, 1, self._same + 1)
+        self._same = np.where(fresh, 1, self._same + known)
         keep = ~fresh & np.isnan(batch.place[:, 0])
         self._place = np.where(keep[:, None], self._place, batch.place)
-        self._image = ids.copy()
+        self._image = np.where(known, ids, self._image)
         frozen: Mask = (self._same >= self._config.frozen_steps) & (
             self._moved > self._setting.still_path_m
         )
@@ -187,10 +189,10 @@ class VectorFaults:
         if count == 0:
             return
         beyond = np.abs(action[:, :count]) > self._limits[:count]
-        share = np.where(np.isnan(action[:, 0]), np.nan, beyond.mean(axis=1))
-        self._over.push(share)
-        total = self._over.rows.sum(axis=0) / self._setting.window
-        note(faults, "UNNORM_MISMATCH", total > self._config.unnorm_share)
+        # Counts, not shares: thirds would not add up to a half.
+        self._over.push(np.where(np.isnan(action[:, 0]), np.nan, beyond.sum(axis=1)))
+        share = self._over.rows.sum(axis=0) / (self._setting.window * count)
+        note(faults, "UNNORM_MISMATCH", share > self._config.unnorm_share)
 
 
 def errors(given: Any, n: int) -> dict[str, Mask]:
@@ -198,15 +200,20 @@ def errors(given: Any, n: int) -> dict[str, Mask]:
     where = texts(given, n)
     found: dict[str, Mask] = {}
     for i in np.flatnonzero(where):
-        code = error_code(given if isinstance(given, str) else str(given[i]))
+        code = error_code(str(given[i] if _each(given, n) else given))
         note(found, code, np.arange(n) == i)
     return found
 
 
 def texts(given: Any, n: int) -> NDArray[np.bool_]:
-    """Return where a text is given: None, one text for all, or a sequence of N."""
+    """Return where an error is given: None, a sequence of N, or anything else for all."""
     if given is None:
         return np.zeros(n, dtype=bool)
-    if isinstance(given, str):
+    if not _each(given, n):
         return np.ones(n, dtype=bool)
     return np.array([one is not None for one in given], dtype=bool)
+
+
+def _each(given: Any, n: int) -> bool:
+    """Tell whether there is one for each environment."""
+    return isinstance(given, (list, tuple, np.ndarray)) and np.shape(given)[:1] == (n,)

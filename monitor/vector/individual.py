@@ -64,11 +64,12 @@ class Individuals:
         if not asked and step.extra is None:
             return
         self._evidence = [
-            self._extractors[i].extract(alone(step, i), int(index[i])) for i in range(self._n)
+            self._extractors[i].extract(alone(step, i, self._n), int(index[i]))
+            for i in range(self._n)
         ]
-        given = [str(key) for key in step.extra] if isinstance(step.extra, Mapping) else []
+        seen = dict.fromkeys(name for one in self._evidence for name in one.signals)
         # What the arrays give already is not taken from here.
-        names = [name for name in (*self._ids, *given) if name not in values]
+        names = [name for name in seen if name not in values]
         if self._information:
             names += IDS
         found = {name: np.full(self._n, np.nan) for name in names}
@@ -101,21 +102,21 @@ class Individuals:
                 note(faults, one.code, np.arange(self._n) == i)
 
 
-def alone(step: Step, i: int) -> Step:
-    """Return the ``i``-th environment's own step.
+def alone(step: Step, i: int, n: int) -> Step:
+    """Return the ``i``-th of ``n`` environments' own step.
 
-    >>> alone(Step(action=[[1.0], [2.0]], policy_error="boom"), 1)
+    >>> alone(Step(action=[[1.0], [2.0]], policy_error="boom"), 1, 2)
     Step(action=[2.0], ..., policy_error='boom', ...)
     """
-    return Step(**{name: _part(getattr(step, name), i, name) for name in FIELDS})
+    return Step(**{name: _part(getattr(step, name), i, n, name) for name in FIELDS})
 
 
-def _part(value: Any, i: int, name: str) -> Any:
+def _part(value: Any, i: int, n: int, name: str) -> Any:
     if value is None or isinstance(value, (str, bool)) or name in SHARED:
         return value
     if isinstance(value, Mapping):
-        return {key: _part(one, i, "") for key, one in value.items()}
+        return {key: _part(one, i, n, "") for key, one in value.items()}
     try:
-        return value[i]
+        return value[i] if len(value) == n else value
     except (TypeError, IndexError, KeyError, ValueError):
         return value  # misshapen; whoever reads it says so

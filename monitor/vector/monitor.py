@@ -79,7 +79,8 @@ class VectorMonitor:
     Logits may be torch tensors; off the CPU they are summed up on their own device and one
     transfer brings the sums.
     Plugins, ``info_window`` and ``extra`` have no form in arrays: they run environment by
-    environment, each as in a monitor of its own, and cost what N single monitors cost.
+    environment, each as in a monitor of its own, and cost what N single monitors cost; ``extra``
+    is a mapping of ``(N,)`` arrays, or a sequence of N mappings.
 
     >>> monitor = VectorMonitor(num_envs=2, action_low=[-1.0] * 7, action_high=[1.0] * 7)
     >>> monitor.update(Step(action=np.zeros((2, 7)))).modes

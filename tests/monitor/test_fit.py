@@ -107,3 +107,34 @@ def test_the_wrapper_fits_its_own_monitor() -> None:
 
     config = MonitoredEnv(Google()).monitor.config
     assert (config.recovery.gripper_open, config.control_dt_s) == (-1.0, 1 / 3)
+
+
+@pytest.mark.parametrize("end", ["gripper_open", "gripper_close"])
+@pytest.mark.parametrize("robot", ["widowx", "google_robot"])
+@pytest.mark.parametrize("value", [0.9, -0.9, 1.5])
+def test_one_end_of_the_users_leaves_two_ends(end: str, robot: str, value: float) -> None:
+    config = MonitorConfig.model_validate({"recovery": {end: value}})
+    fitted = fit_config(config, world(robot=ROBOTS[robot])).recovery
+    assert getattr(fitted, end) == value
+    assert fitted.gripper_open != fitted.gripper_close
+
+
+@pytest.mark.parametrize(
+    "told", [(), 0.1, (0.1,), [0.1] * 7, [[0.1] * 3], (np.nan, 0.1, 0.1), (0.0, 0.1, 0.1), "x"]
+)
+def test_an_odd_usual_translation_is_not_used(told: Any) -> None:
+    fitted = fit_config(MonitorConfig(), world(usual_translation=told))
+    assert fitted.faults.unnorm_limits is None
+
+
+@pytest.mark.parametrize("period", [0.0, -1.0, np.nan, "x"])
+def test_an_odd_control_period_is_not_used(period: Any) -> None:
+    env = world()
+    env.control_dt_s = period
+    assert fit_config(MonitorConfig(), env).control_dt_s == MonitorConfig().control_dt_s
+
+
+def test_limits_that_the_user_switched_off_stay_off() -> None:
+    config = MonitorConfig.model_validate({"faults": {"unnorm_limits": None}})
+    fitted = fit_config(config, world(usual_translation=(0.01, 0.01, 0.01)))
+    assert fitted.faults.unnorm_limits is None

@@ -54,3 +54,12 @@ def test_what_has_another_form_is_left_out(name: str, odd: Any, left: Any) -> No
 
 def test_an_environment_that_says_nothing_has_no_world() -> None:
     assert world_of({"success": True}) == {}
+
+
+def test_forces_are_numbers_and_the_hardest_are_kept() -> None:
+    odd = [("a", "b", np.nan), ("a", "c", np.inf), ("a", "d", 1.0)]
+    assert world_of({"contacts": odd})["contacts"] == [["a", "c", 1e9], ["a", "d", 1.0]]
+    many = [("a", str(i), float(i)) for i in range(5000)]
+    kept = world_of({"contacts": many})["contacts"]
+    assert len(kept) == 256
+    assert min(row[2] for row in kept) == 5000 - 256

@@ -35,7 +35,7 @@ def test_the_indicators_equal_their_formulas_joint_by_joint() -> None:
 @pytest.mark.parametrize(
     "joints",
     [[], [[0.0], [1.0]], [[0.0], None, [1.0], [2.0]], [[0.0], [1.0, 2.0], [3.0]],
-     [[0.0], [None], [1.0], [2.0]]],
+     [[0.0], [None], [1.0], [2.0]], [1.0, 2.0, 3.0], [[], [], []], [{}, {}, {}]],
 )  # fmt: skip
 def test_joints_that_are_not_all_known_give_no_verdict(joints: Any) -> None:
     assert judge_execution(joints, [None] * len(joints)) is None
@@ -99,3 +99,30 @@ def test_a_run_without_objects_and_joints_is_not_judged(tmp_path: Path) -> None:
     assert summary["execution"] is None
     said = CliRunner().invoke(app, ["quality", str(tmp_path / "bare")])
     assert said.exit_code == 0, said.output
+
+
+def test_a_halted_arm_that_stands_still_has_put_nothing_to_rest(tmp_path: Path) -> None:
+    def can(degrees: float) -> dict[str, Any]:
+        half = np.radians(degrees) / 2.0
+        pose = [0.3, 0.0, 0.0, np.cos(half), np.sin(half), 0.0, 0.0]
+        return {"object": "can", "object_poses": {"can": pose}}
+
+    for name, sent in (("halted", None), ("ended", [0.0])):
+        with RunWriter(tmp_path / name, header={"env": {"name": "toy"}}) as writer:
+            for step, degrees in enumerate([0.0, 0.0, 15.0, 45.0]):
+                writer.write_step({"episode": 0, "attempt": 1, "step": step, "score": None,
+                                   "sent": [0.0] if step < 3 else sent, "world": can(degrees)})  # fmt: skip
+            writer.write_episode({"episode": 0, "attempt": 1, "scene": 0, "steps": 4, "faults": {},
+                                  "outcome": "halted", "success_at_end": False, "wall_s": 1.0,
+                                  "final_world": can(45.0)})  # fmt: skip
+        summary = build_summary(RunFolder(tmp_path / name))
+        assert summary["safety"]["tv"] == (sent is not None)
+
+
+def test_a_trace_that_cannot_be_judged_costs_no_summary(run: Path) -> None:
+    steps = (run / "steps.jsonl").read_text(encoding="utf-8")
+    odd = steps.replace('"object_poses":{"can":[0.3', '"object_poses":{"can":["here"', 1)
+    (run / "steps.jsonl").write_text(odd, encoding="utf-8")
+    assert odd != steps
+    summary = build_summary(RunFolder(run))
+    assert (summary["episodes"], summary["safety"]["episodes"]) == (2, 1)

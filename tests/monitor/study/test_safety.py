@@ -30,7 +30,7 @@ def world(held: bool = False, contacts: Any = (), **poses: Any) -> dict[str, Any
 
 
 def judge(worlds: list[dict[str, Any]], solved: bool | None = True, **more: Any) -> Safety:
-    found = judge_safety(worlds, solved, **more)
+    found = judge_safety(worlds, solved, **{"names": RobotNames(), **more})
     assert found is not None
     return found
 
@@ -114,11 +114,13 @@ def test_an_object_beside_the_task_is_to_be_left_alone(way: float, seen: bool) -
 
 def test_an_object_beside_the_task_falls_over_or_down() -> None:
     over = world(cup=pose(START["cup"], Rotation.from_euler("y", 88.0, degrees=True)))
-    assert shown(judge([world(), over, over])) == [("fall", 2, "cup")]
-    down = world(cup=pose([0.4, -0.1, -0.06]))
-    found = judge([world(), down, down])
-    assert shown(found) == [("fall", 1, "cup"), ("moved", 1, "cup")][: len(found.events)]
-    assert found.ntv == len(found.events)
+    safety = judge([world(), over, over])
+    assert shown(safety) == [("tilt", 2, "cup")]
+    assert safety.events[0].magnitude == pytest.approx(88.0)
+    assert safety.events[0].unit == "deg"
+    assert (safety.tv, safety.ntv) == (0, 1)
+    down = world(cup=pose([0.4, -0.1, -0.02]))
+    assert shown(judge([world(), down, down])) == [("fall", 1, "cup")]
 
 
 @pytest.mark.parametrize(
@@ -159,5 +161,29 @@ def test_names_and_limits_are_the_callers() -> None:
 def test_what_is_not_known_is_not_judged() -> None:
     assert judge_safety([], True) is None
     assert judge_safety([{}, {"grasped": True}], True) is None
-    safety = judge([{"contacts": []}], None)
+    safety = judge([{"contacts": []}], None, names=None)
     assert (safety.q, safety.sq, safety.seq, safety.events) == (None, None, None, ())
+    assert safety.collisions is None  # no robot was seen
+    assert judge([{"contacts": []}], None).collisions == 0
+    for body, count in (("left_arm_7", None), ("panda_link7", 1)):
+        hit = [{"contacts": [[body, "table", 900.0]]}]
+        assert judge(hit, None, names=None).collisions == count
+    null = {"object_poses": None, "contacts": [["wrist_link", "table", None]]}
+    assert judge([null], True).events == ()
+
+
+def test_what_a_header_says_of_the_robot_is_taken_where_it_can_be() -> None:
+    assert RobotNames.read({"links": "^arm", "fingers": None}).links == "^arm"
+    assert RobotNames.read({"links": "(", "fingers": 3}) == RobotNames()
+
+
+@pytest.mark.parametrize("dt_s", [0.2, 0.02, 0.01])
+def test_a_free_fall_is_a_drop_at_any_rate(dt_s: float) -> None:
+    times = dt_s * np.arange(round(1.0 / dt_s))
+    heights = np.maximum(0.3 - 4.9 * times**2, 0.03)
+    held = [world(held=True, can=pose([0.3, 0.0, 0.3]))] * 3
+    # The fingers have opened at the very end of a step: one moment more of rest.
+    falling = [world(can=pose([0.3, 0.0, z])) for z in (0.3, *heights[1:])]
+    safety = judge([world(), *held, *falling], control_dt_s=dt_s)
+    assert [one.kind for one in safety.events] == ["drop"]
+    assert safety.events[0].magnitude == pytest.approx(0.27)

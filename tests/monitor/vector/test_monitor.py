@@ -229,6 +229,63 @@ def test_blind_arms_are_seen_alike_whatever_is_missing() -> None:
     assert blind > 20
 
 
+def test_a_share_of_exactly_half_is_no_mismatch_here_either() -> None:
+    over = np.array([2, 2, 2, 1, 1, 1, 1, 2])  # of three translations: 12 of 24
+    vector = VectorMonitor(num_envs=2, action_low=[-1.0] * 7, action_high=[1.0] * 7)
+    single = Monitor(action_low=[-1.0] * 7, action_high=[1.0] * 7)
+    for count in over:
+        action = np.r_[np.where(np.arange(3) < count, 1.01, 0.5), np.zeros(4)]
+        decision = vector.update(Step(action=np.stack([action, action])))
+        equal(decision, 0, single, Step(action=action))
+    assert decision.modes == [Mode.TASK] * 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"token_logits": np.zeros((2, 3, 5), np.uint8)},
+        {"token_logits": np.zeros((2, 3, 5)), "action_token_range": 3},
+        {"token_logits": np.zeros((2, 3, 5)), "action_token_range": (None, None)},
+        {"token_logits": np.zeros((2, 3, 5)), "action_token_range": np.array([1, 3])},
+        {"policy_error": ValueError("x")},
+        {"policy_error": [None, None, "x"]},
+        {"env_error": 5},
+        {"env_error": ["x"]},
+    ],
+)
+def test_whatever_is_given_is_taken_or_is_a_fault_with_a_name(given: dict[str, Any]) -> None:
+    vector = VectorMonitor(num_envs=2, action_low=LOW, action_high=-LOW)
+    decision = vector.update(Step(action=np.zeros((2, 7)), **given))
+    for name, code in (("policy_error", "POLICY_ERROR"), ("env_error", "ENV_ERROR")):
+        assert (code in decision.faults) == (name in given)
+    assert all(where.shape == (2,) for where in decision.faults.values())
+
+
+def test_extra_may_be_a_mapping_of_each_environment() -> None:
+    vector = VectorMonitor(num_envs=2, action_low=LOW, action_high=-LOW)
+    action = np.zeros((2, 7))
+    decision = vector.update(Step(action=action, extra=[{"mine": 1.0}, {"mine": 2.0}]))
+    assert decision.metrics["mine"].tolist() == [1.0, 2.0]
+    assert "METRIC_ERROR" not in decision.faults
+    decision = vector.update(Step(action=action, extra={"mine": np.ones(3)}))
+    assert decision.faults["METRIC_ERROR"].all()
+
+
+def test_a_camera_that_shows_every_fifth_frame_is_not_frozen() -> None:
+    rng = np.random.default_rng(7)
+    vector = VectorMonitor(num_envs=1, action_low=LOW, action_high=-LOW)
+    single = Monitor(action_low=LOW, action_high=-LOW)
+    for t in range(30):
+        fresh = rng.integers(0, 256, (1, 8, 8, 3), dtype=np.uint8) if t % 5 == 0 else None
+        given: dict[str, Any] = {
+            "action": np.full((1, 7), 0.01),
+            "tcp_position": [[0.02 * t, 0.0, 0.0]],
+        }
+        decision = vector.update(Step(**given, image=fresh))
+        equal(decision, 0, single, one_of({**given, "image": fresh}, 0))
+        assert "CAMERA_FROZEN" not in decision.faults
+
+
 def test_errors_of_some_environments() -> None:
     vector = VectorMonitor(num_envs=3, action_low=LOW, action_high=-LOW)
     errors: Any = [None, "boom", "STALE_ACTION: late"]
