@@ -39,6 +39,15 @@ class GripperCommands:
             relative=config.gripper_relative,
         )
 
+    def column(self, dim: int) -> int:
+        """Return which of ``dim`` numbers tells the gripper, -1 where there is no such one.
+
+        >>> told = GripperCommands(index=-1, opens=1.0, closes=-1.0)
+        >>> told.column(7), GripperCommands(index=6, opens=1.0, closes=-1.0).column(3)
+        (6, -1)
+        """
+        return self.index % dim if -dim <= self.index < dim else -1
+
     def closing(self, grip: float, before: float | None) -> bool | None:
         """Return whether ``grip`` asks to close (True), to open (False) or for nothing new (None).
 

@@ -8,35 +8,24 @@ from typing import Final, Protocol, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from monitor.belief.filter import BeliefFilter
-from monitor.belief.groundcontrol import EpisodeScore
-from monitor.belief.kalman import KalmanModel, log_det
+from monitor.belief.kalman import KalmanModel
 from monitor.calibration import Calibration, FilterNoise
 from monitor.config import BeliefConfig, MonitorConfig
 from monitor.controller import Controller, ControllerState, Demand, Limits
+from monitor.core.base import Plan
+from monitor.core.build import build_core
 from monitor.errors import ConfigError, DimensionError, MisuseError, misuse, unknown_name
-from monitor.faults import Scene, Setting, build_detectors, responses
+from monitor.faults import Setting, responses
 from monitor.faults.rules import RuleCount
 from monitor.gripper import GripperCommands
 from monitor.maker import maker
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.evidence import Extractor
-from monitor.metrics.information import Information
-from monitor.metrics.motion import Motion
 from monitor.metrics.plugins import MetricSetting, load_plugins
-from monitor.metrics.pooling import Peaks
-from monitor.metrics.progress import Progress
 from monitor.records import Alert, Decision, Evidence, Fault, FloatArray, Mode, Numbers, Step
 from monitor.recovery import Retreat
-from monitor.score import Score
+from monitor.score import Score, moved_signals
 
-MUTED: Final = frozenset({"STILL", "PROG"})
-"""After a success, standing still and getting nowhere are right."""
-WINDOWED: Final = frozenset({"STILL", "PROG", "REV", "TI", "NIS"})
-"""With A-* and TCP-*: signals of the robot's own motion, void after a retreat moved it."""
-
-
-make_scene: Final = maker(Scene)
 make_decision: Final = maker(Decision)
 
 
@@ -85,26 +74,13 @@ class Monitor:
         self.calibration: Final = calibration
         self._low, self._high = low, high
         metrics = config.metrics
-        index = config.recovery.gripper_index
-        setting = MetricSetting(action_low=low, action_high=high, window=metrics.window)
-        plugins = load_plugins(metrics.plugins, setting)
+        about = MetricSetting(action_low=low, action_high=high, window=metrics.window)
+        plugins = load_plugins(metrics.plugins, about)
         self._extractor = Extractor(low, high, plugins)
         self._blank = dict.fromkeys((*CATALOGUE, *(name for one in plugins for name in one.ids)))
-        limits_xyz = np.maximum(np.abs(low), np.abs(high))[:3].tolist()
-        self._information = (
-            None
-            if metrics.info_window is None
-            else Information(metrics.info_window, tuple(limits_xyz))
-        )
-        self._peaks = Peaks(metrics.peaks, metrics.window)
-        self._motion = Motion(low, high, metrics.window, metrics.ti_dt_s, metrics.warmup == "zeros")
-        self._progress = Progress(metrics, index)
         noise = None if calibration is None else calibration.noise
-        self._filter = BeliefFilter(kalman_model(config.belief, noise))
-        self._episode = EpisodeScore(config.belief.entropy_weights, config.belief.u_weights)
-        self._epsilon = config.belief.epsilon
         recovery = config.recovery
-        self.setting: Final = Setting(
+        setting = Setting(
             config=config.faults,
             action_low=low,
             action_high=high,
@@ -114,23 +90,26 @@ class Monitor:
             gripper_change=metrics.gripper_change,
             still_path_m=metrics.still_path_m,
         )
-        self._detectors = build_detectors(self.setting)
         self._respond = responses(config.faults)
         self._rules = [RuleCount(rule) for rule in config.rules]
-        self._score = Score(
-            config.score, metrics.window, None if calibration is None else calibration.signals
+        signals = None if calibration is None else calibration.signals
+        self.plan: Final = Plan(
+            config=config,
+            setting=setting,
+            model=kalman_model(config.belief, noise),
+            score=Score(config.score, metrics.window, signals),
+            moved=moved_signals(config.score.signals),
+            ids=tuple(self._blank),
         )
-        self.moved: Final = frozenset(
-            name
-            for name in config.score.signals
-            if name in WINDOWED or name.startswith(("A-", "TCP-"))
-        )
+        self._core = build_core(self.plan)
         limits = Limits.from_config(
             config.controller,
             None if calibration is None else calibration.tau_recover,
             None if calibration is None else calibration.tau_halt,
         )
         self._controller = Controller(limits, config.controller.aggregation == "running_max")
+        self._enforce = config.controller.enforce
+        self._calm_below = limits.tau_recover - limits.hysteresis
         self._retreat = Retreat(recovery, low, high)
         self.reset()
 
@@ -145,11 +124,6 @@ class Monitor:
         return (*self._blank, *(f"{name}_peak" for name in self.config.metrics.peaks))
 
     @property
-    def score_stage(self) -> Score:
-        """The stage that scores."""
-        return self._score
-
-    @property
     def tau_recover(self) -> float:
         """Threshold in force, of the calibration where there is one."""
         return self._controller.limits.tau_recover
@@ -162,14 +136,14 @@ class Monitor:
     @property
     def pooled(self) -> Mapping[str, float]:
         """Peak surprise over the window by signal: what the score is made of."""
-        return self._score.pooled
+        return self._core.pooled
 
     def views(self) -> dict[str, Numbers]:
         """Return A-PI, A-VI and A-AI per action dimension as of the last step.
 
         Values per token are in ``decision.evidence.tokens``.
         """
-        return self._motion.per_dimension()
+        return self._core.per_dimension()
 
     def reset(self, instruction: str = "", task: str | None = None) -> None:
         """Begin an episode; the monitor is then as new."""
@@ -180,16 +154,9 @@ class Monitor:
         self._active: dict[str, tuple[str, str]] = {}
         stages: tuple[_Stage, ...] = (
             self._extractor,
-            self._motion,
-            self._progress,
-            *([] if self._information is None else [self._information]),
-            self._peaks,
-            self._filter,
-            self._episode,
-            self._score,
+            self._core,
             self._controller,
             self._retreat,
-            *self._detectors,
             *self._rules,
         )
         for stage in stages:
@@ -213,17 +180,18 @@ class Monitor:
         index = self._index
         if evidence.success:
             self._succeeded = True
-        values = self._measure(evidence)
-        scene = make_scene(step=index, evidence=evidence, metrics=values, succeeded=self._succeeded)
-        faults = [one for detector in self._detectors for one in detector.check(scene)]
-        score = self._controller.aggregate(
-            self._score.update(values, MUTED if self._succeeded else frozenset())
-        )
-        demand, active = self._demand(values, faults)
+        values, faults, score, belief = self._core.update(evidence, index, self._succeeded)
+        score = self._controller.aggregate(score)
+        demand: Demand = "none"
+        active: dict[str, tuple[str, str]] = {}
+        if faults or self._rules:
+            demand, active = self._demand(values, faults)
         before = self._controller.state
         mode = self._controller.update(score, demand)
         action = self._act(evidence, mode, score, faults)
-        alerts = self._alerts(before, score, active)
+        alerts: tuple[Alert, ...] = ()
+        if active or self._controller.state is not before:
+            alerts = self._alerts(before, score, active)
         self._active = active
         self._index = index + 1
         return make_decision(
@@ -234,33 +202,10 @@ class Monitor:
             faults=tuple(faults),
             alerts=alerts,
             action=action,
-            belief=self._filter.belief,
+            belief=belief,
             calibrated=self.calibration is not None,
             evidence=evidence,
         )
-
-    def _measure(self, evidence: Evidence) -> dict[str, float | None]:
-        values: dict[str, float | None] = self._blank.copy()
-        values.update(evidence.signals)
-        self._motion.update(evidence, values)
-        self._progress.update(evidence, values)
-        if self._information is not None:
-            self._information.update(evidence, values)
-        belief = self._filter.update(evidence.goal_distance)
-        determinant = None
-        if belief is not None:
-            determinant = log_det(belief, self._epsilon)
-            values["NIS"] = belief.nis
-        self._episode.update(
-            evidence.goal_distance,
-            determinant,
-            belief,
-            values["alpha"],
-            self._progress.reversal,
-            values,
-        )
-        self._peaks.update(values)
-        return values
 
     def _demand(
         self, values: dict[str, float | None], faults: list[Fault]
@@ -286,20 +231,19 @@ class Monitor:
         self, evidence: Evidence, mode: Mode, score: float | None, faults: list[Fault]
     ) -> FloatArray | None:
         """Return the action that may be sent."""
-        config, state, retreat = self.config, self._controller.state, self._retreat
-        enforce = config.controller.enforce
-        if mode is Mode.HALT and enforce:
+        retreat = self._retreat
+        if mode is Mode.HALT and self._enforce:
             return None
-        if mode is Mode.RECOVER and enforce and config.recovery.enabled:
+        if mode is Mode.RECOVER and self._enforce and self.config.recovery.enabled:
+            config, state = self.config, self._controller.state
             moving = state.age <= config.recovery.steps
             if state.age == 1:
                 retreat.begin(evidence)
             elif state.age == config.recovery.steps + 1:
-                self._score.forget(self.moved)
+                self._core.forget_moved()
             return retreat.action(evidence, moving)
         retreat.note_action(evidence.action)
-        calm = score is None or score < self.tau_recover - config.controller.hysteresis
-        if mode is Mode.TASK and calm and not faults:
+        if mode is Mode.TASK and not faults and (score is None or score < self._calm_below):
             retreat.remember(evidence)
         if evidence.action is None:
             # Nothing usable was asked for and the configuration does not halt: hold the place.

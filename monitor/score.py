@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from math import log, log10
 from types import MappingProxyType
@@ -55,6 +55,22 @@ REFERENCE: Final[Mapping[str, TailTable]] = MappingProxyType(
 )
 """Rough shapes of healthy tabletop pick-and-place at 5 Hz, for use without a calibration; chosen
 by hand, wide on purpose, no promise about false alarms."""
+
+
+MUTED: Final = frozenset({"STILL", "PROG"})
+"""After a success, standing still and getting nowhere are right."""
+WINDOWED: Final = frozenset({"STILL", "PROG", "REV", "TI", "NIS"})
+"""With A-* and TCP-*: signals of the robot's own motion, void after a retreat moved it."""
+
+
+def moved_signals(names: Iterable[str]) -> frozenset[str]:
+    """Return those of some signals that a retreat makes void.
+
+    >>> sorted(moved_signals(["TB-E", "NIS", "A-AI"]))
+    ['A-AI', 'NIS']
+    """
+    own = (name for name in names if name in WINDOWED or name.startswith(("A-", "TCP-")))
+    return frozenset(own)
 
 
 @final
@@ -106,8 +122,13 @@ def combine(pooled: Mapping[str, float], weights: Mapping[str, float], how: str)
     if how == "mean_top2":
         top = sorted(pooled.values())[-2:]
         return sum(top) / len(top)
-    total = sum(weights[name] for name in pooled)
-    return sum(weights[name] * s for name, s in pooled.items()) / total
+    # In the weights' order, whatever came first, and from left to right: the same on every Python.
+    total = weight = 0.0
+    for name, w in weights.items():
+        if name in pooled:
+            total += w * pooled[name]
+            weight += w
+    return total / weight
 
 
 @final

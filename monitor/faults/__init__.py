@@ -80,9 +80,7 @@ def build_detectors(setting: Setting) -> list[Detector]:
         ConfigError: a family or plugin of the configuration does not exist.
     """
     config = setting.config
-    for name in config.off:
-        if name not in DETECTORS:
-            raise ConfigError(unknown_name("fault family", name, DETECTORS))
+    check_families(config)
     built: list[Detector] = []
     for name, path in DETECTORS.items():
         if name not in config.off:
@@ -95,6 +93,17 @@ def build_detectors(setting: Setting) -> list[Detector]:
                 raise ConfigError(unknown_name("fault plugin", name, found))
             built.append(Guard(name, found[name].load()(setting)))
     return built
+
+
+def check_families(config: FaultsConfig) -> None:
+    """Refuse families to leave out that there are not.
+
+    Raises:
+        ConfigError: naming the nearest one.
+    """
+    for name in config.off:
+        if name not in DETECTORS:
+            raise ConfigError(unknown_name("fault family", name, DETECTORS))
 
 
 def responses(config: FaultsConfig) -> dict[str, Response]:
@@ -110,6 +119,7 @@ __all__ = [
     "Scene",
     "Setting",
     "build_detectors",
+    "check_families",
     "fault",
     "responses",
 ]

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from monitor.config import FaultsConfig
 from monitor.gripper import GripperCommands
-from monitor.records import Evidence, Fault, FloatArray
+from monitor.records import Evidence, Fault, FloatArray, Numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,17 @@ class Setting:
     gripper: GripperCommands
     gripper_change: float
     still_path_m: float
+
+    @property
+    def translation_limits(self) -> Numbers:
+        """|q99| per translation dimension: as configured, or the ends of the action space."""
+        ends = np.maximum(np.abs(self.action_low), np.abs(self.action_high))[:3]
+        return self.config.unnorm_limits or tuple(ends.tolist())
+
+    @property
+    def deadline_s(self) -> float:
+        """Latest reply of the policy: as configured, or the control period."""
+        return self.config.deadline_s or self.control_dt_s
 
 
 def fault(

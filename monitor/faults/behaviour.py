@@ -10,6 +10,26 @@ from monitor.records import Fault
 SMOOTH: Final = ("A-PI", "A-VI", "A-AI", "TCP-PI", "TCP-VI", "TCP-AI", "TI")
 
 
+def stalled(scene: Scene, count: int) -> Fault:
+    """Return STALL after ``count`` windows without motion."""
+    text = f"the arm has not moved for {count} windows and the goal is not reached"
+    smooth = list(SMOOTH)
+    return fault("STALL", scene, text, field="tcp_position", value=count, uninformative=smooth)
+
+
+def dropped(scene: Scene, first: int, lost: int) -> Fault:
+    """Return DROP: the success of step ``first`` is gone for ``lost`` steps."""
+    text = f"success of step {first} is lost for {lost} steps"
+    return fault("DROP", scene, text, field="success", value=first)
+
+
+def unanswered(scene: Scene, closing: bool, count: int, start: float) -> Fault:
+    """Return GRIPPER_NO_RESPONSE after ``count`` commands, the opening still ``start``."""
+    verb = "close" if closing else "open"
+    text = f"told to {verb} {count} times, the opening stays at {start}"
+    return fault("GRIPPER_NO_RESPONSE", scene, text, field="gripper", value=start)
+
+
 @final
 class Stall:
     """STALL: the arm is still and the goal is not reached; smoothness says nothing then."""
@@ -34,9 +54,7 @@ class Stall:
             self._count = self._count + 1 if still > 0.5 else 0
         if self._count < self._need:
             return []
-        text = f"the arm has not moved for {self._count} windows and the goal is not reached"
-        field, smooth = "tcp_position", list(SMOOTH)
-        return [fault("STALL", scene, text, field=field, value=self._count, uninformative=smooth)]
+        return [stalled(scene, self._count)]
 
 
 @final
@@ -64,10 +82,9 @@ class Drop:
             self._lost = 0
         elif self._first is not None and (now is False or self._lost):
             self._lost += 1
-        if self._lost < self._need:
+        if self._first is None or self._lost < self._need:
             return []
-        text = f"success of step {self._first} is lost for {self._lost} steps"
-        return [fault("DROP", scene, text, field="success", value=self._first)]
+        return [dropped(scene, self._first, self._lost)]
 
 
 @final
@@ -78,7 +95,8 @@ class Gripper:
         self._commands = setting.gripper
         self._need = setting.config.gripper_steps
         self._change = setting.gripper_change
-        self._dim = len(setting.action_low)
+        dim = len(setting.action_low)
+        self._column = setting.gripper.column(dim) if dim > 3 else -1
         self.reset()
 
     def reset(self) -> None:
@@ -91,8 +109,8 @@ class Gripper:
     def check(self, scene: Scene) -> list[Fault]:
         """Return the fault after enough commands without an answer."""
         action, opening = scene.evidence.action, scene.evidence.gripper
-        if action is not None and self._dim > 3 and opening is not None:
-            grip = action[self._commands.index]
+        if action is not None and self._column >= 0 and opening is not None:
+            grip = action[self._column]
             closing = self._commands.closing(grip, self._told)
             if closing is not None:
                 self._told = grip
@@ -101,11 +119,9 @@ class Gripper:
             asks = closing is not None or not self._commands.relative
             if asks and self._start is not None:
                 self._wait(opening, self._start)
-        if self._count < self._need:
+        if self._start is None or self._count < self._need:
             return []
-        verb = "close" if self._closing else "open"
-        text = f"told to {verb} {self._count} times, the opening stays at {self._start}"
-        return [fault("GRIPPER_NO_RESPONSE", scene, text, field="gripper", value=self._start)]
+        return [unanswered(scene, bool(self._closing), self._count, self._start)]
 
     def _wait(self, opening: float, start: float) -> None:
         closed = opening <= self._change

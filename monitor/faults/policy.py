@@ -9,6 +9,26 @@ from monitor.faults.base import Scene, Setting, fault
 from monitor.records import Fault
 
 
+def off_vocabulary(scene: Scene) -> Fault:
+    """Return OFF_VOCAB_TOKEN with what the step's metrics say."""
+    mass, outside = scene.metrics["action_mass"], scene.metrics.get("tokens_outside") or 0.0
+    text = f"{outside:.0f} tokens outside the action bins; least mass on the bins {mass:.3f}"
+    return fault("OFF_VOCAB_TOKEN", scene, text, field="token_logits", value=mass)
+
+
+def mis_scaled(scene: Scene, share: float, setting: Setting) -> Fault:
+    """Return UNNORM_MISMATCH: ``share`` of the window's translations exceed their limits."""
+    limits = list(setting.translation_limits)
+    text = f"{share:.0%} of the translations exceed {limits}: which unnorm_key is it?"
+    return fault("UNNORM_MISMATCH", scene, text, field="action", value=share)
+
+
+def late(scene: Scene, count: int, setting: Setting) -> Fault:
+    """Return LATENCY after ``count`` late replies in a row."""
+    text = f"{count} replies in a row later than {setting.deadline_s} s"
+    return fault("LATENCY", scene, text, field="latency_s", value=scene.evidence.latency_s)
+
+
 @final
 class OffVocabulary:
     """OFF_VOCAB_TOKEN: a likeliest or chosen token is no action bin, or the bins hold little mass."""
@@ -22,11 +42,9 @@ class OffVocabulary:
     def check(self, scene: Scene) -> list[Fault]:
         """Return the fault of this step."""
         mass = scene.metrics.get("action_mass")
-        outside = scene.metrics.get("tokens_outside") or 0.0
-        if mass is None or (mass >= self._mass and not outside):
+        if mass is None or (mass >= self._mass and not scene.metrics.get("tokens_outside")):
             return []
-        text = f"{outside:.0f} tokens outside the action bins; least mass on the bins {mass:.3f}"
-        return [fault("OFF_VOCAB_TOKEN", scene, text, field="token_logits", value=mass)]
+        return [off_vocabulary(scene)]
 
 
 @final
@@ -34,9 +52,8 @@ class Unnormalisation:
     """UNNORM_MISMATCH: translations larger than the training data's, most of the time."""
 
     def __init__(self, setting: Setting) -> None:
-        bounds = zip(setting.action_low[:3].tolist(), setting.action_high[:3].tolist(), strict=True)
-        space = tuple(max(abs(a), abs(b)) for a, b in bounds)
-        self._limits = setting.config.unnorm_limits or space
+        self._setting = setting
+        self._limits = setting.translation_limits
         self._count = min(len(self._limits), len(setting.action_low))
         self._share = setting.config.unnorm_share
         self._window = setting.window
@@ -61,8 +78,7 @@ class Unnormalisation:
         share = self._total / (self._window * self._count)
         if share <= self._share:
             return []
-        text = f"{share:.0%} of the translations exceed {list(limits)}: which unnorm_key is it?"
-        return [fault("UNNORM_MISMATCH", scene, text, field="action", value=share)]
+        return [mis_scaled(scene, share, self._setting)]
 
 
 @final
@@ -70,7 +86,8 @@ class Latency:
     """LATENCY: replies later than the deadline several steps in a row."""
 
     def __init__(self, setting: Setting) -> None:
-        self._deadline = setting.config.deadline_s or setting.control_dt_s
+        self._setting = setting
+        self._deadline = setting.deadline_s
         self._need = setting.config.late_steps
         self.reset()
 
@@ -85,5 +102,4 @@ class Latency:
             self._count = self._count + 1 if latency > self._deadline else 0
         if self._count < self._need:
             return []
-        text = f"{self._count} replies in a row later than {self._deadline} s"
-        return [fault("LATENCY", scene, text, field="latency_s", value=latency)]
+        return [late(scene, self._count, self._setting)]

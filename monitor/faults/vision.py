@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from math import dist, hypot
+from math import sqrt
 from typing import final
 
 from monitor.faults.base import Scene, Setting, fault
+from monitor.metrics.progress import added, distance
 from monitor.records import Fault, Numbers
+
+
+def bypassed(scene: Scene, count: int) -> Fault:
+    """Return VISION_BYPASS after ``count`` equal answers."""
+    text = f"the same answer to {count} different pictures"
+    return fault("VISION_BYPASS", scene, text, field="image", value=count)
+
+
+def black(scene: Scene) -> Fault:
+    """Return CAMERA_BLACK with what the step says."""
+    std = scene.evidence.image_std
+    text = f"the picture is flat: standard deviation {std:.3g} of 255"
+    return fault("CAMERA_BLACK", scene, text, field="image", value=std)
+
+
+def frozen(scene: Scene, count: int, moved_m: float) -> Fault:
+    """Return CAMERA_FROZEN after ``count`` equal pictures from a tool that moves."""
+    text = f"the same picture for {count} steps, the tool moved {moved_m:.3f} m"
+    return fault("CAMERA_FROZEN", scene, text, field="image", value=count)
 
 
 @final
@@ -37,7 +57,7 @@ class VisionBypass:
         # Where there have been logits, a step without them says nothing, as one without a picture.
         if not self._has_logits:
             output = evidence.action
-            if output is not None and hypot(*output[:3]) <= self._still:
+            if output is not None and sqrt(added([x * x for x in output[:3]])) <= self._still:
                 self._output, self._count = None, 1
                 return []
         if evidence.image_id is None or output is None:
@@ -52,8 +72,7 @@ class VisionBypass:
     def _found(self, scene: Scene) -> list[Fault]:
         if self._count < self._need:
             return []
-        text = f"the same answer to {self._count} different pictures"
-        return [fault("VISION_BYPASS", scene, text, field="image", value=self._count)]
+        return [bypassed(scene, self._count)]
 
 
 @final
@@ -77,10 +96,7 @@ class Camera:
         """Return what is wrong with the camera at this step."""
         evidence, found = scene.evidence, []
         if evidence.image_std is not None and evidence.image_std < self._black:
-            text = f"the picture is flat: standard deviation {evidence.image_std:.3g} of 255"
-            found.append(
-                fault("CAMERA_BLACK", scene, text, field="image", value=evidence.image_std)
-            )
+            found.append(black(scene))
         if evidence.image_id is not None and evidence.image_id != self._image:
             self._image, self._count, self._moved = evidence.image_id, 1, 0.0
             self._place = evidence.tcp_position
@@ -90,12 +106,9 @@ class Camera:
             place = evidence.tcp_position
             if place is not None:
                 if self._place is not None:
-                    self._moved += dist(place, self._place)
+                    self._moved += distance(self._place, place)
                 self._place = place
             # A still scene under a still robot gives equal pictures by right.
             if self._count >= self._need and self._moved > self._path:
-                text = (
-                    f"the same picture for {self._count} steps, the tool moved {self._moved:.3f} m"
-                )
-                found.append(fault("CAMERA_FROZEN", scene, text, field="image", value=self._count))
+                found.append(frozen(scene, self._count, self._moved))
         return found

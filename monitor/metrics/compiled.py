@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+Called = TypeVar("Called", bound=Callable[..., Any])
 
 FASTMATH: Final = frozenset({"contract", "reassoc", "nsz"})
 """Lets sums be taken in lanes; NaN and infinity keep their meaning."""
@@ -32,3 +34,17 @@ def compile_for(
     except RuntimeError:  # no folder that numba may keep it in
         compiled = njit(signature, **options)(function)
     return compiled
+
+
+def within(function: Called) -> Called:
+    """Mark a function that a compiled one calls; both must stand in one file.
+
+    numba compiles anew when the file of the function that is called from outside has changed,
+    and looks at no other.
+    """
+    if find_spec("numba") is None:
+        return function
+    from numba.extending import register_jitable
+
+    marked: Called = register_jitable(function)
+    return marked

@@ -1,15 +1,18 @@
-"""Windowed motion metrics of the monitor: A-*, TCP-*, TI (spec 2 to 4), in O(1) per step."""
+"""Windowed motion metrics of the monitor: A-*, TCP-*, TI (spec 2 to 4), in O(1) per step.
+
+Sums are taken from left to right, as compiled code takes them, and not as numpy or ``sum`` may.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from functools import cache
-from typing import Any, Final, final
+from math import sqrt
+from typing import Final, final
 
 import numpy as np
 
-from monitor.metrics.compiled import compile_for
 from monitor.metrics.instability import DIVISORS, instability, jerk_weights
+from monitor.metrics.progress import added
 from monitor.metrics.rotation import relative_rotation
 from monitor.metrics.samples import normalise
 from monitor.records import Evidence, FloatArray, Numbers
@@ -20,56 +23,6 @@ TCP_IDS: Final = tuple((f"TCP-{o}", f"TCP-{o}_p", f"TCP-{o}_o") for o in ORDERS)
 IDS: Final = tuple(name for k in range(3) for name in (*ACTION_IDS[k], *TCP_IDS[k]))
 POSE: Final = 6
 """Three position and three rotation components of the tool."""
-
-
-def _means(dim: int, window: int) -> FloatArray:
-    """Return what turns the window's sums of a row into the values of :data:`IDS`, ``(3 w, 18)``."""
-    width = dim + POSE
-    parts = (slice(dim), slice(3), slice(3, 6), slice(dim, width), slice(dim, dim + 3),
-             slice(dim + 3, width))  # fmt: skip
-    out = np.zeros((3, width, 3, len(parts)))
-    for order, divisor in enumerate(DIVISORS):
-        for i, part in enumerate(parts):
-            length = len(range(*part.indices(width if i > 2 else dim)))
-            if length:
-                out[order, part, order, i] = 1.0 / (length * (window - 3) * divisor)
-    return out.reshape(3 * width, -1)
-
-
-def _advance(
-    action: FloatArray, space: FloatArray, normal: FloatArray, row: FloatArray, last: FloatArray,
-    absolute: FloatArray, slot: int, means: FloatArray, out: FloatArray,
-) -> None:  # fmt: skip
-    """Take one action in and write the means over the window; numba compiles it as it stands.
-
-    Args:
-        action: ``(D,)`` environment units.
-        space: ``(3, D)`` low, high and span of the action space.
-        normal: ``(D,)`` the action before, on [0, 1]; becomes this one.
-        row: ``(3, w)`` first to third differences; the tool's first differences are there.
-        last: ``(2, w)`` the first and second differences of the step before; become this one's.
-        absolute: ``(W - 3, 3 w)`` absolute differences of the window's steps.
-        slot: which of them is the oldest.
-        means: see :func:`_means`.
-        out: ``(18,)`` written to.
-    """
-    dim = len(action)
-    # Clipping first keeps huge values from overflowing; the result is the same.
-    now = (np.minimum(np.maximum(action, space[0]), space[1]) - space[0]) / space[2]
-    row[0, :dim] = now - normal
-    normal[:] = now
-    row[1] = row[0] - last[0]
-    row[2] = row[1] - last[1]
-    last[:] = row[:2]
-    absolute[slot] = np.abs(row).reshape(-1)
-    out[:] = absolute.sum(axis=0) @ means
-
-
-@cache
-def _compiled() -> Any:
-    two, one = "f8[:,::1]", "f8[::1]"
-    kinds = (one, two, one, two, two, two, "i8", two, one)
-    return compile_for(f"void({', '.join(kinds)})", _advance)
 
 
 @final
@@ -89,15 +42,12 @@ class Motion:
         self._window = window
         self._zeros = zeros
         width = self._dim + POSE
-        self._means = _means(self._dim, window)
-        self._absolute = np.zeros((window - 3, 3 * width))
+        self._absolute = np.zeros((window - 3, 3, width))
         self._row, self._last = np.zeros((3, width)), np.zeros((2, width))
-        self._normal, self._held = np.zeros((2, self._dim))
-        self._out = np.zeros(len(IDS))
+        self._normal = np.zeros(self._dim)
         self._actions: deque[Numbers] = deque(maxlen=window)
         self._positions: deque[Numbers] = deque(maxlen=window)
         self._jerk: list[float] = (jerk_weights(window) / ti_dt_s**3).tolist()
-        _compiled()
         self.reset()
 
     def reset(self) -> None:
@@ -105,7 +55,7 @@ class Motion:
         self._slot = 0
         self._actions.clear()
         self._positions.clear()
-        for state in (self._absolute, self._row, self._last, self._normal, self._held):
+        for state in (self._absolute, self._row, self._last, self._normal):
             state[:] = 0.0
         self._runs = [0, 0, 0]
         self._steps = 0
@@ -118,8 +68,13 @@ class Motion:
         self._steps += 1
         if evidence.action is None:
             runs[0] = 0
+            row[0, :dim] = 0.0
         else:
-            self._held = np.array(evidence.action)
+            low, high, span = self._space
+            # Clipping first keeps huge values from overflowing; the result is the same.
+            now = (np.minimum(np.maximum(evidence.action, low), high) - low) / span
+            row[0, :dim] = now - self._normal
+            self._normal = now
             self._actions.append(evidence.action)
             runs[0] += 1
         position, quaternion = evidence.tcp_position, evidence.tcp_quaternion
@@ -142,45 +97,39 @@ class Motion:
             runs[2] += 1
         self._last_position, self._last_quaternion = position, quaternion
         # What stems from before a hole is wrong for W steps, and is not read before W steps.
-        (_compiled() or _advance)(
-            self._held, self._space, self._normal, row, self._last, self._absolute, self._slot,
-            self._means, self._out,
-        )  # fmt: skip
+        row[1] = row[0] - self._last[0]
+        row[2] = row[1] - self._last[1]
+        self._last[:] = row[:2]
+        self._absolute[self._slot] = np.abs(row)
         self._slot = (self._slot + 1) % (self._window - 3)
         self._write(values)
 
     def _write(self, values: dict[str, float | None]) -> None:
-        full, steps = self._window, self._steps
+        full, steps, dim = self._window, self._steps, self._dim
         action, place, turn = (run >= full for run in self._runs)
-        means: list[float] = self._out.tolist()
-        if action and place and turn and self._dim >= POSE:
-            values.update(zip(IDS, means, strict=True))
-        else:
-            # As published, the warm-up of an input that is there may count as calm; a hole never.
-            blank = [0.0 if self._zeros and run == steps else None for run in self._runs]
-            for k in range(3):
-                a, ap, ao, _, p, o = means[6 * k : 6 * k + 6]
-                self._write_known(k, (a, ap, ao) if action else None, blank[0], values)
-                known = (p if place else blank[1], o if turn else blank[2])
-                values.update(zip(TCP_IDS[k][1:], known, strict=True))
-                there = [x for x in known if x is not None]
-                values[TCP_IDS[k][0]] = sum(there) / 2.0 if len(there) == 2 else None
+        # As published, the warm-up of an input that is there may count as calm; a hole never.
+        blank = [0.0 if self._zeros and run == steps else None for run in self._runs]
+        # numpy adds whole rows in their order.
+        columns = self._absolute.sum(axis=0).tolist()
+        for k, divisor in enumerate(DIVISORS):
+            row = columns[k]
+
+            def mean(
+                begin: int, length: int, row: list[float] = row, divisor: float = divisor
+            ) -> float:
+                total = added(row[begin : begin + length])
+                return total / ((self._window - 3) * length) / divisor
+
+            for name, begin, end in zip(ACTION_IDS[k], (0, 0, 3), (dim, 3, 6), strict=True):
+                # Parts that so short an action lacks stay None.
+                known = mean(begin, end - begin) if action else blank[0]
+                values[name] = known if end <= dim else None
+            p = mean(dim, 3) if place else blank[1]
+            o = mean(dim + 3, 3) if turn else blank[2]
+            both = None if p is None or o is None else (p + o) / 2.0
+            values.update(zip(TCP_IDS[k], (both, p, o), strict=True))
         warming = self._zeros and self._runs[1] == steps
         values["TI"] = self._jerkiness() if place else 0.0 if warming else None
-
-    def _write_known(
-        self,
-        k: int,
-        means: tuple[float, ...] | None,
-        blank: float | None,
-        values: dict[str, float | None],
-    ) -> None:
-        """Write the k-th order's action metrics; parts that so short an action lacks stay None."""
-        for name, at, size in zip(ACTION_IDS[k], range(3), (1, 3, 6), strict=True):
-            if means is None:
-                values[name] = blank if self._dim >= size else None
-            else:
-                values[name] = means[at] if self._dim >= size else None
 
     def _jerkiness(self) -> float:
         x = y = z = 0.0
@@ -188,8 +137,7 @@ class Motion:
             x += weight * px
             y += weight * py
             z += weight * pz
-        length: float = (x * x + y * y + z * z) ** 0.5
-        return length
+        return sqrt(x * x + y * y + z * z)
 
     def per_dimension(self) -> dict[str, Numbers]:
         """Return A-PI, A-VI and A-AI per action dimension; empty while unknown."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from math import dist
+from math import sqrt
 from typing import final
 
 from monitor.config import MetricsConfig
@@ -24,7 +24,29 @@ def is_reversal(a: Numbers, b: Numbers, floor: float, cosine: float) -> bool:
     if na < floor * floor or nb < floor * floor:
         return False
     dot = a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-    return bool(dot < cosine * na**0.5 * nb**0.5)
+    return bool(dot < cosine * sqrt(na) * sqrt(nb))
+
+
+def distance(a: Numbers, b: Numbers) -> float:
+    """Return the distance of two places, rounded as in compiled code (``math.dist`` is not).
+
+    >>> distance((0.0, 0.0, 0.0), (2.0, 3.0, 6.0))
+    7.0
+    """
+    x, y, z = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+    return sqrt(x * x + y * y + z * z)
+
+
+def added(row: Iterable[float]) -> float:
+    """Return the sum from left to right, as compiled code adds (``sum`` of Python 3.12 does not).
+
+    >>> added([0.1] * 10)
+    0.9999999999999999
+    """
+    total = 0.0
+    for x in row:
+        total += x
+    return total
 
 
 def spread(row: Iterable[float | None]) -> float:
@@ -48,10 +70,11 @@ class Progress:
     - ``OT``: Valle et al.'s (clip(e_t - e_{t-1}, -1, 1) + 1) / 2, 0.5 = no progress (privileged).
     """
 
-    def __init__(self, config: MetricsConfig, gripper_index: int) -> None:
+    def __init__(self, config: MetricsConfig, gripper: int | None) -> None:
+        """Take the gripper's place in the action, None where it has none."""
         self._floor = config.still_path_m
         self._gripper_change = config.gripper_change
-        self._gripper_index = gripper_index
+        self._gripper = gripper
         self._reversal = (config.reversal_floor_m, config.reversal_cosine)
         self._scale = config.goal_scale_m
         self._window = config.window
@@ -88,28 +111,28 @@ class Progress:
         full = len(self._turns) == self._window - 1
         values["REV"] = sum(self._turns) / len(self._turns) if full else None
 
-    def _goal(self, distance: float | None, values: dict[str, float | None]) -> None:
+    def _goal(self, goal: float | None, values: dict[str, float | None]) -> None:
         values["PROG"] = values["OT"] = None
-        if distance is None:
+        if goal is None:
             self._goals.clear()
             self._goal_paths.clear()
             self._last_goal = None
             return
         if self._first_goal is None:
-            self._first_goal = distance
+            self._first_goal = goal
             values["OT"] = 0.5
         if self._goals:
-            self._goal_paths.append(abs(distance - self._goals[-1]))
+            self._goal_paths.append(abs(goal - self._goals[-1]))
         if self._last_goal is not None:
             scale = self._scale or self._first_goal
             if scale > 0.0:
-                change = (distance - self._last_goal) / scale
+                change = (goal - self._last_goal) / scale
                 values["OT"] = (min(max(change, -1.0), 1.0) + 1.0) / 2.0
-        self._last_goal = distance
-        self._goals.append(distance)
+        self._last_goal = goal
+        self._goals.append(goal)
         if len(self._goals) == self._window:
-            path = sum(self._goal_paths)
-            gain = self._goals[0] - distance
+            path = added(self._goal_paths)
+            gain = self._goals[0] - goal
             moved = path > self._floor
             values["PROG"] = min(max((1.0 - gain / path) / 2.0, 0.0), 1.0) if moved else 0.5
 
@@ -121,23 +144,23 @@ class Progress:
             self._paths.clear()
         else:
             if self._places:
-                self._paths.append(dist(self._places[-1], place))
+                self._paths.append(distance(self._places[-1], place))
             self._places.append(place)
         opening, action = evidence.gripper, evidence.action
         self._openings.append(opening)
         # What is commanded stands in for what is not measured, on a scale of its own.
         told = None
-        if opening is None and action is not None:
-            told = action[self._gripper_index]
+        if opening is None and action is not None and self._gripper is not None:
+            told = action[self._gripper]
         self._commands.append(told)
         path = None
         if len(self._places) == self._window:
-            path = sum(self._paths)
+            path = added(self._paths)
             values["TCP-path"] = path
-            values["TCP-net"] = dist(self._places[0], self._places[-1])
+            values["TCP-net"] = distance(self._places[0], self._places[-1])
         elif place is None and len(self._goals) == self._window:
             # Without a pose, a goal distance that does not change says the same.
-            path = sum(self._goal_paths)
+            path = added(self._goal_paths)
         if path is not None:
             most = max(spread(self._openings), spread(self._commands))
             busy = most > self._gripper_change

@@ -15,9 +15,10 @@ from monitor.errors import DimensionError, MisuseError, misuse
 from monitor.faults import Setting, responses
 from monitor.gripper import GripperCommands
 from monitor.metrics.sums import Scratch
-from monitor.pipeline import MUTED, Monitor, kalman_model
+from monitor.pipeline import Monitor, kalman_model
 from monitor.records import Evidence, FloatArray, Mode, Step
 from monitor.recovery import Retreat
+from monitor.score import MUTED
 from monitor.vector.belief import VectorBelief
 from monitor.vector.evidence import Batch, note, read
 from monitor.vector.faults import VectorFaults
@@ -122,14 +123,14 @@ class VectorMonitor:
         self._progress = VectorProgress(metrics, recovery.gripper_index, n, len(low))
         noise = None if calibration is None else calibration.noise
         self._belief = VectorBelief(config.belief, kalman_model(config.belief, noise), n)
-        setting: Setting = single.setting
+        setting: Setting = single.plan.setting
         self._faults = VectorFaults(setting, n)
         self._individuals = Individuals(metrics, setting, n)
         self._respond = responses(config.faults)
         self._peaks = VectorPeaks(metrics.peaks, metrics.window, n)
         self._rules = [VectorRule(rule, n) for rule in config.rules]
-        self._moved = single.moved
-        self._score = VectorScore(single.score_stage, metrics.window, n)
+        self._moved = single.plan.moved
+        self._score = VectorScore(single.plan.score, metrics.window, n)
         running = config.controller.aggregation == "running_max"
         self._controller = VectorController(single.limits, running, n)
         self._retreats = [Retreat(recovery, low, high) for _ in range(n)]

@@ -134,27 +134,3 @@ def test_huge_actions_and_a_dimension_without_range_stay_finite() -> None:
     for t in range(8):
         values = run(motion, Evidence(action=(1e308 * (-1) ** t, 5.0)))
     assert values["A-PI"] == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize("dim", [1, 7, 14])
-@pytest.mark.parametrize("window", [5, 8, 32])
-def test_a_trace_replays_to_the_same_bits_without_numba(dim: int, window: int) -> None:
-    pytest.importorskip("numba")
-    rng = np.random.default_rng(dim)
-    low, high = -rng.uniform(0.1, 1.0, dim), rng.uniform(0.1, 1.0, dim)
-    steps = rng.normal(size=(300, dim)) * rng.choice([1e-3, 1.0, 1e6], (300, 1))
-
-    def values() -> list[dict[str, float | None]]:
-        motion, found = Motion(low, high, window, 0.2, zeros=False), []
-        for action in steps.tolist():
-            found.append(dict[str, float | None]())
-            motion.update(
-                Evidence(action=tuple(action), tcp_position=(0.1, *action[:1] * 2)), found[-1]
-            )
-        return found
-
-    compiled = values()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("monitor.metrics.motion._compiled", lambda: None)
-        assert values() == compiled
-    assert any(value for value in compiled[-1].values())
