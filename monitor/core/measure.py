@@ -53,7 +53,7 @@ def windows(dim: int, window: int) -> tuple[int, ...]:
     In turn: normalised action (D), first and second differences of the step before (2 (D + 6)),
     first differences of the tool (6), absolute differences ((W - 3) 3 (D + 6)), places (3 W),
     lengths of path (W), openings (W), commands (W), goal distances (W), lengths of their path
-    (W), reversals (W), actions (D W).
+    (W), reversals (W), actions (D W), sums over the absolute differences (3 (D + 6)).
     """
     width = dim + TOOL
     normal = REMEMBERED
@@ -68,10 +68,10 @@ def windows(dim: int, window: int) -> tuple[int, ...]:
     goal_paths = goals + window
     turns = goal_paths + window
     actions = turns + window
-    size = actions + dim * window
+    sums = actions + dim * window
     return (
         normal, last, tool, absolute, places, paths, openings, commands, goals, goal_paths,
-        turns, actions, size,
+        turns, actions, sums, sums + 3 * width,
     )  # fmt: skip
 
 
@@ -81,9 +81,9 @@ def blank_state(dim: int, window: int) -> FloatArray:
     state = np.zeros(size)
     for unknown in (LAST_PLACE, LAST_TURN, FIRST_GOAL, LAST_GOAL, FILTER, D0, TOP):
         state[unknown] = nan
-    openings, goals, actions = (windows(dim, window)[i] for i in (6, 8, 11))
+    openings, goals, actions, sums = (windows(dim, window)[i] for i in (6, 8, 11, 12))
     state[openings:goals] = nan
-    state[actions:] = nan
+    state[actions:sums] = nan
     return state
 
 
@@ -127,7 +127,7 @@ def _move(
     at: tuple[int, ...],
 ) -> None:  # fmt: skip
     """Instability of actions and tool, TI."""
-    normal, last, tool, absolute, places = at[0], at[1], at[2], at[3], at[4]
+    normal, last, tool, absolute, places, sums = at[0], at[1], at[2], at[3], at[4], at[12]
     width = dim + TOOL
     acts, placed, turned = not isnan(g[ACTION]), not isnan(g[PLACE]), not isnan(g[TURN])
     s[RUN_ACTION] = s[RUN_ACTION] + 1.0 if acts else 0.0
@@ -174,21 +174,24 @@ def _move(
     no_action = 0.0 if zeros and s[RUN_ACTION] == steps else nan
     no_place = 0.0 if zeros and s[RUN_PLACE] == steps else nan
     no_turn = 0.0 if zeros and s[RUN_TURN] == steps else nan
+    if action or place or turn:
+        for j in range(3 * width):
+            total = 0.0
+            for k in range(count):
+                total += s[absolute + 3 * width * k + j]
+            s[sums + j] = total
     divisor = 1.0
     for k in range(3):
-        row = absolute + k * width
-        stride = 3 * width
-        base = INSTABILITY + 6 * k
-        all_ = first3 = next3 = no_action
-        if action:
-            all_ = _mean(s, row, stride, count, dim) / divisor
-            first3 = _mean(s, row, stride, count, 3) / divisor if dim >= 3 else nan
-            next3 = _mean(s, row + 3, stride, count, 3) / divisor if dim >= 6 else nan
-        o[base] = all_
-        o[base + 1] = first3 if dim >= 3 else nan
-        o[base + 2] = next3 if dim >= 6 else nan
-        shift = _mean(s, row + dim, stride, count, 3) / divisor if place else no_place
-        twist = _mean(s, row + dim + 3, stride, count, 3) / divisor if turn else no_turn
+        row, base = sums + k * width, INSTABILITY + 6 * k
+        o[base] = _mean(s, row, dim, count, divisor) if action else no_action
+        o[base + 1] = o[base + 2] = nan
+        # Parts that so short an action lacks stay unknown.
+        if dim >= 3:
+            o[base + 1] = _mean(s, row, 3, count, divisor) if action else no_action
+        if dim >= 6:
+            o[base + 2] = _mean(s, row + 3, 3, count, divisor) if action else no_action
+        shift = _mean(s, row + dim, 3, count, divisor) if place else no_place
+        twist = _mean(s, row + dim + 3, 3, count, divisor) if turn else no_turn
         o[base + 3], o[base + 4], o[base + 5] = (shift + twist) / 2.0, shift, twist
         divisor *= 2.0
     now_at = int(s[STEPS]) % window
@@ -211,15 +214,12 @@ def _move(
 
 
 @within
-def _mean(s: Row, begin: int, stride: int, count: int, length: int) -> float:
-    """Return the mean over ``count`` steps of ``length`` columns."""
+def _mean(s: Row, begin: int, length: int, count: int, divisor: float) -> float:
+    """Return the mean of ``length`` columns' sums over ``count`` steps."""
     total = 0.0
-    for j in range(length):
-        column = 0.0
-        for k in range(count):
-            column += s[begin + k * stride + j]
-        total += column
-    return total / (count * length)
+    for j in range(begin, begin + length):
+        total += s[j]
+    return total / (count * length) / divisor
 
 
 @within
@@ -386,7 +386,8 @@ def _filter(s: Row, g: Row, o: Row, c: Row) -> float:
     s[FILTER + 2], s[FILTER + 3], s[FILTER + 4] = a, b, cc
     for j in range(5):
         o[BELIEF + j] = s[FILTER + j]
-    return log((a + c[EPSILON]) * (cc + c[EPSILON]) - b * b)
+    determinant = (a + c[EPSILON]) * (cc + c[EPSILON]) - b * b
+    return log(determinant) if determinant > 0.0 else nan
 
 
 @within

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import nan
 from typing import Any, Final, final
 
@@ -57,14 +58,15 @@ class Rows:
 
     def measure(self, given: FloatArray, out: FloatArray) -> None:
         """Write the metrics ``(N, 41)`` of what is given, ``(N, given)``."""
-        kernel: Any = measure.load()
-        kernel(self._measured, given, out, self._measuring, self._dim, self._window)
+        _run(
+            measure.load(), measure.measure, self._measured, given, out, self._measuring,
+            self._dim, self._window,
+        )  # fmt: skip
 
     def judge(self, seen: FloatArray, out: FloatArray) -> None:
         """Write faults and scores ``(N, 15)`` of what is seen, ``(N, seen)``."""
-        kernel: Any = judge.load()
-        kernel(
-            self._judged, seen, out, self._judging, *self._tables,
+        _run(
+            judge.load(), judge.judge, self._judged, seen, out, self._judging, *self._tables,
             self._dim, len(self.signals), self._window,
         )  # fmt: skip
 
@@ -97,10 +99,23 @@ class Rows:
         state = self._measured[i]
         if state[measure.RUN_ACTION] < self._window:
             return None
-        begin, end = measure.windows(self._dim, self._window)[-2:]
+        begin, end = measure.windows(self._dim, self._window)[11:13]
         ring = state[begin:end].reshape(self._window, self._dim)
         oldest = int(state[measure.STEPS]) % self._window
         return np.concatenate([ring[oldest:], ring[:oldest]])
+
+
+def _run(
+    compiled: Callable[..., None] | None, plain: Callable[..., None],
+    states: FloatArray, given: FloatArray, out: FloatArray, *rest: Any,
+) -> None:  # fmt: skip
+    if compiled is not None:
+        compiled(states, given, out, *rest)
+        return
+    # The same function on lists of floats, which plain Python reads faster than arrays.
+    rows, found = states.tolist(), out.tolist()
+    plain(rows, given.tolist(), found, *(r if isinstance(r, int) else r.tolist() for r in rest))
+    states[:], out[:] = rows, found
 
 
 def _measure_setting(plan: Plan) -> FloatArray:
