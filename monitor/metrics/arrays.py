@@ -40,10 +40,9 @@ def to_array(value: Any) -> NDArray[Any] | None:
 
 def to_row(value: Any, size: int) -> list[float] | None:
     """Return ``value`` as ``size`` floats (perhaps not finite), or None if it has another shape."""
-    if type(value) is np.ndarray and value.shape == (size,) and value.dtype.char in "dlq":
-        # The usual case, doubles or long integers, without the detour.
-        quick: list[float] = value.tolist()
-        return quick if value.dtype.char == "d" else [float(x) for x in quick]
+    if type(value) is np.ndarray and value.shape == (size,) and value.dtype.char in "df":
+        quick: list[float] = value.tolist()  # the usual case, without the detour
+        return quick
     array = to_array(value)
     if array is None or array.shape != (size,):
         return None

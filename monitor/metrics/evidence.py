@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, sqrt
+from math import sqrt
 from typing import Any, Final, final
 from zlib import crc32
 
@@ -13,10 +13,23 @@ from numpy.typing import NDArray
 from monitor.maker import maker
 from monitor.metrics.arrays import holes, text, to_array, to_row, to_scalar
 from monitor.metrics.extra import read_extra
+from monitor.metrics.kernel import (
+    ALPHA,
+    BAD,
+    ENTROPY,
+    FITTING,
+    LARGEST,
+    OF_BINS,
+    OUTSIDE,
+    POOLED,
+    PRINT,
+    ROWS,
+    SHARE,
+)
 from monitor.metrics.plugins import MetricPlugin, measure
 from monitor.metrics.samples import chunk_inconsistency, execution_variability, normalise
-from monitor.metrics.sums import Scratch, on_a_device, table_of
-from monitor.metrics.tokens import CHOSEN, LARGEST, LOG_Z, NAMES, TOP, VALUES
+from monitor.metrics.sums import Scratch, digest_of, on_a_device
+from monitor.metrics.tokens import NAMES
 from monitor.records import Evidence, Fault, FloatArray, Numbers, Step
 
 FARTHEST_M: Final = 1e4
@@ -26,12 +39,17 @@ UNIT_TOLERANCE: Final = 0.05
 PIXELS: Final = 4096
 """Values of a picture that its standard deviation is taken over."""
 
-DOUBLE: Final = np.dtype(np.float64)
+FARTHEST_ID: Final = 2.0**53
+"""Beyond it, not every whole number is a float64."""
+LONG: Final = np.dtype(np.int64)
 
-FULL: Final = tuple((name, f"{name}_max") for name in NAMES)
+OF_ALL_KEYS: Final = tuple(f"{name}{end}" for name in NAMES for end in ("", "_max"))
+BIN_NAMES: Final = tuple(f"{name}_bins" for name in NAMES)
+OF_BINS_KEYS: Final = tuple(f"{name}{end}" for name in BIN_NAMES for end in ("", "_max"))
+KEYS: Final = (*OF_ALL_KEYS, *OF_BINS_KEYS, "action_mass")
+"""Ids of the first columns of pooled logits, see :mod:`monitor.metrics.kernel`."""
+
 make_evidence: Final = maker(Evidence)
-
-BINS: Final = tuple((f"{name}_bins", f"{name}_bins_max") for name in NAMES)
 
 
 @final
@@ -47,7 +65,7 @@ class Extractor:
         self._plugins = plugins
         self._scratch = Scratch()
         # What is compiled is loaded now: it may take seconds, which no step may.
-        table_of(np.zeros((1, 2), np.float32), None, None, self._scratch)
+        digest_of(np.zeros((1, 2), np.float32), None, None, self._scratch)
         self.reset()
 
     def reset(self) -> None:
@@ -71,7 +89,9 @@ class Extractor:
         position = quaternion = distance = gripper = latency = None
         if step.tcp_position is not None:
             position = self._numbers("POSE", "tcp_position", step.tcp_position, 3, index, problems)
-            if position is not None and max(map(abs, position)) > FARTHEST_M:
+            if position is not None and not (
+                min(position) >= -FARTHEST_M and max(position) <= FARTHEST_M
+            ):
                 problems.append(_fault("POSE_RANGE", index, "tcp_position", list(position)))
                 position = None
         if step.tcp_quaternion is not None:
@@ -161,16 +181,14 @@ class Extractor:
     def _numbers(
         kind: str, field: str, value: Any, size: int, index: int, problems: list[Fault]
     ) -> Numbers | None:
-        if type(value) is np.ndarray and value.dtype == DOUBLE and value.shape == (size,):
-            row: list[float] | None = value.tolist()  # the usual case, without a detour
-        else:
-            row = to_row(value, size)
+        row = to_row(value, size)
         if row is None:
             seen = str(_shape(value))
             problems.append(_fault(f"{kind}_SHAPE", index, field, seen, expected=[size]))
             return None
-        # One product tells: 0 * x is NaN for NaN and for both infinities.
-        if sum([0.0 * x for x in row]) != 0.0:
+        # A sum that is finite has finite parts; one that is not may be of huge parts.
+        total = sum(row)
+        if total - total != 0.0 and holes(row):
             problems.append(_fault(f"NONFINITE_{kind}", index, field, text(row), dims=holes(row)))
             return None
         return tuple(row)
@@ -204,11 +222,13 @@ def _number(kind: str, field: str, value: Any, index: int, problems: list[Fault]
 
 
 def _unit(q: Numbers, index: int, problems: list[Fault]) -> Numbers | None:
-    norm = sqrt(sum([x * x for x in q])) if max(map(abs, q)) < 1e3 else FARTHEST_M
+    w, x, y, z = q
+    norm = sqrt(w * w + x * x + y * y + z * z)
     if abs(norm - 1.0) > UNIT_TOLERANCE:
+        norm = norm if max(map(abs, q)) < 1e3 else FARTHEST_M
         problems.append(_fault("POSE_RANGE", index, "tcp_quaternion", list(q), norm=norm))
         return None
-    return tuple([x / norm for x in q])
+    return w / norm, x / norm, y / norm, z / norm
 
 
 def _truth(value: Any) -> bool | None:
@@ -240,50 +260,43 @@ def _read_logits(
         low, high = span_of(step.action_token_range)
         misfit = not 0 <= low < high - 1 < v
         span = None if misfit else (low, high)
-    ids = None if step.token_ids is None else _columns(step.token_ids, count, v)
-    table = table_of(logits, ids, span, scratch)
-    rows: list[list[float]] = table.tolist()
-    bad = holes(rows[LARGEST][:count])
-    if bad:
+    ids = None if step.token_ids is None else _columns(step.token_ids, count)
+    (row,) = digest_of(logits, ids, span, scratch).tolist()
+    begin = POOLED
+    if row[BAD]:
+        width = (len(row) - begin) // ROWS
+        bad = holes(row[begin + LARGEST * width :][:count])
         problems.append(
             _fault("NONFINITE_LOGITS", index, "token_logits", "NaN, +inf or only -inf", tokens=bad)
         )
         return None
-    log_z = rows[LOG_Z]
-    _store(rows, 0, count, FULL, signals, tokens)
+    hollow = row[OF_BINS] != row[OF_BINS]
+    if misfit or hollow:
+        signals.update(zip(OF_ALL_KEYS, row, strict=False))
+        if hollow:
+            signals["action_mass"] = 0.0
+    else:
+        signals.update(zip(KEYS, row, strict=False))
+    if row[FITTING] == 1.0:
+        signals["alpha"] = row[ALPHA]
+    if row[OUTSIDE] > 0.0:
+        signals["tokens_outside"] = row[OUTSIDE]
+    if span is None:
+        _keep_tokens(NAMES, row, POOLED + ENTROPY * count, count, count, tokens)
+    else:
+        _keep_tokens(NAMES, row, POOLED + ENTROPY * 2 * count, 2 * count, count, tokens)
+        if not hollow:
+            begin = POOLED + (2 * ENTROPY + 1) * count
+            _keep_tokens(BIN_NAMES, row, begin, 2 * count, count, tokens)
+            begin = POOLED + SHARE * 2 * count
+            tokens["action_mass"] = tuple(row[begin : begin + count])
     if misfit:
         given = str(step.action_token_range)[:80]
         problems.append(_fault("LOGITS_SHAPE", index, "action_token_range", given))
-    elif span is None:
-        for (mean, largest), (bins_mean, bins_largest) in zip(FULL, BINS, strict=True):
-            signals[bins_mean], signals[bins_largest] = signals[mean], signals[largest]
-        signals["action_mass"] = 1.0
-    else:
-        if holes(log_z[count:]):
-            signals["action_mass"] = 0.0
-        else:
-            _store(rows, count, 2 * count, BINS, signals, tokens)
-            pairs = zip(log_z[count:], log_z, strict=False)
-            tokens["action_mass"] = tuple([min(exp(part - all_), 1.0) for part, all_ in pairs])
-            signals["action_mass"] = min(tokens["action_mass"])
-        tops = rows[TOP][:count]
-        outside = sum(
-            [
-                not (span[0] <= top < span[1] and span[0] <= chosen < span[1])
-                for top, chosen in zip(tops, tops if ids is None else ids.tolist(), strict=True)
-            ]
-        )
-        if outside:
-            signals["tokens_outside"] = float(outside)
-    if ids is not None:
-        # Token by token, as the sums of huge logits may overflow.
-        pairs = zip(rows[CHOSEN], log_z[:count], strict=False)
-        total = sum([chosen - z for chosen, z in pairs])
-        signals["alpha"] = min(exp(total / count), 1.0)
-    elif step.token_ids is not None:
+    if step.token_ids is not None and row[FITTING] != 1.0:
         ids_given = str(step.token_ids)[:80]
         problems.append(_fault("TOKEN_IDS", index, "token_ids", ids_given, expected=[count, v]))
-    return crc32(table[VALUES.start : LOG_Z + 1].data)
+    return int(row[PRINT])
 
 
 def span_of(given: Any) -> tuple[int, int]:
@@ -295,31 +308,25 @@ def span_of(given: Any) -> tuple[int, int]:
         return -1, -1
 
 
-def _columns(given: Any, count: int, v: int) -> NDArray[np.int64] | None:
-    """Return the chosen ids, None where they are no columns of ``(count, v)`` logits."""
-    if type(given) is np.ndarray and given.dtype == np.int64 and given.shape == (count,):
-        ids = given.tolist()
-        return given if min(ids) >= 0 and max(ids) < v else None
+def _columns(given: Any, count: int) -> NDArray[np.int64] | None:
+    """Return the chosen ids, ``(count,)``, None where they are no whole numbers."""
+    if type(given) is np.ndarray and given.dtype == LONG and given.shape == (count,):
+        return given
     row = to_row(given, count)
-    if row is None or not all([0.0 <= x < v and x.is_integer() for x in row]):
+    # Beyond 2^53 no float is a class.
+    if row is None or not all([0.0 <= x < FARTHEST_ID and x.is_integer() for x in row]):
         return None
     return np.array(row, dtype=np.int64)
 
 
-def _store(
-    rows: list[list[float]],
-    begin: int,
-    end: int,
-    keys: tuple[tuple[str, str], ...],
-    signals: dict[str, float | None],
+def _keep_tokens(
+    names: tuple[str, ...], row: list[float], begin: int, width: int, count: int,
     tokens: dict[str, Numbers],
-) -> None:
-    """Keep the values of some tokens, their mean and the largest of them, by metric."""
-    for (mean, largest), whole in zip(keys, rows[VALUES], strict=True):
-        row = whole[begin:end]
-        signals[mean] = sum(row) / len(row)
-        signals[largest] = max(row)
-        tokens[mean] = tuple(row)
+) -> None:  # fmt: skip
+    """Keep some tokens' values of each metric, which stand ``width`` apart."""
+    for name in names:
+        tokens[name] = tuple(row[begin : begin + count])
+        begin += width
 
 
 def _read_image(image: Any, index: int, problems: list[Fault]) -> tuple[int | None, float | None]:

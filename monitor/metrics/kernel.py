@@ -1,132 +1,292 @@
 """One compiled pass over float32 logits, where numba is installed (extra ``fast``).
 
-The function below is plain Python, and slow as such; numba turns its loops into vector code that
-reads every logit once from memory and twice from the cache. The exponential is Cephes' expf: Cody
-and Waite's reduction by multiples of log 2, then a polynomial, 1 ulp.
+The functions below are plain Python, and slow as such; numba turns their loops into vector code
+that reads every logit once from memory and once or twice from the cache, and pools what it found
+over the tokens of each group: of one step, or of each environment. The exponential is Cephes' expf
+with a shorter polynomial: Cody and Waite's reduction by multiples of log 2, then degree 5, whose
+coefficients from the second on minimise the largest relative error on [-log 2 / 2, log 2 / 2]
+(1.7e-7 with float32's rounding). The fingerprint multiplies and adds the bits of a token's sums by
+odd constants and goes on to the next token by xorshift and multiplication, as splitmix64 does.
+
+What numba keeps beside the source is made anew when this file changes, and no other: what the
+compiled code rests on, so the layout too, stands here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from math import log
+from importlib.util import find_spec
+from math import exp, log
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.metrics.compiled import compile_for
+from monitor.metrics.compiled import FASTMATH, compile_for
 from monitor.records import FloatArray
 
 Kernel = Callable[[Any, NDArray[np.int64], int, int, FloatArray], None]
 
+WEIGHTED, SQUARES, Z, SECOND, LARGEST, TOP = range(6)
+"""First rows of a table: sum e log e, sum e^2, sum e, second e, largest logit, its class; with
+e = exp(logit - largest), so that the largest e is 1."""
+ENTROPY, GINI, TOP_PROBABILITY, MARGIN = range(6, 10)
+"""Rows of TB-E, TB-D, TB-TP and TB-PCS."""
+LOG_Z: Final = 10
+"""Row of the log of the normaliser of the logits; not finite where they are unusable."""
+CHOSEN: Final = 11
+"""Row of the logit of the chosen token, NaN without one."""
+SHARE: Final = 12
+"""Row of the action bins' share of the probability, NaN where they are not looked at apart."""
+ROWS: Final = 13
+
+PER_TOKEN: Final = 4
+"""Metrics of a token; pooled, each has two columns: mean over the tokens and largest."""
+OF_ALL, OF_BINS = 0, 8
+"""First columns of what is pooled over all classes, and over the bins; NaN where unusable."""
+MASS, ALPHA, OUTSIDE, PRINT, BAD, FITTING = range(16, 22)
+"""Columns of: the smallest share of the bins (1 where all classes are bins); the chosen tokens'
+geometric mean probability; the number of tokens outside the bins, NaN for none; a fingerprint of
+the logits, below 2^52; the number of tokens with unusable logits; whether all ids are classes, NaN
+without ids. Where ``BAD`` is not 0, the columns before it are NaN."""
+POOLED: Final = 22
+
 CHUNK: Final = 1024
-"""Logits whose exponentials lie in the innermost cache, and are summed up in float32."""
-f32, i32 = np.float32, np.int32
+"""Logits that are summed up in float32."""
+STRIDE: Final = 32
+"""Logits that are looked through at once for the largest."""
+f32, i32, f64, u64 = np.float32, np.int32, np.float64, np.uint64
 LEAST: Final = f32(-87.0)
 """Stands for the logarithm of 0: the last integer whose e^x is a normal number."""
 LOG2_E: Final = f32(1.4426950408889634)
-LOG_2_HIGH: Final = f32(0.693359375)
-LOG_2_LOW: Final = f32(-2.12194440e-4)
+LOG_2: Final = f32(0.6931471805599453)
 ROUND: Final = f32(12582912.0)
 """1.5 x 2^23: adding it leaves the nearest integer in the lowest bits."""
 ROUND_BITS: Final = i32(0x4B400000)
-P0: Final = f32(1.9875691500e-4)
-P1: Final = f32(1.3981999507e-3)
-P2: Final = f32(8.3334519073e-3)
-P3: Final = f32(4.1665795894e-2)
-P4: Final = f32(1.6666665459e-1)
-P5: Final = f32(5.0000001201e-1)
+P2: Final = f32(0.499992311000824)
+P3: Final = f32(0.16667114198207855)
+P4: Final = f32(0.04189015552401543)
+P5: Final = f32(0.008312520571053028)
 ONE: Final = f32(1.0)
 ZERO: Final = f32(0.0)
 BIAS: Final = i32(127)
 MANTISSA: Final = i32(23)
-SIGN: Final = i32(31)
-MAGNITUDE: Final = i32(0x7FFFFFFF)
-LOWEST: Final = i32(-0x80000000)
+M0: Final = u64(0x9E3779B97F4A7C15)
+M1: Final = u64(0xC2B2AE3D27D4EB4F)
+M2: Final = u64(0x165667B19E3779F9)
+M3: Final = u64(0xD6E8FEB86659FD93)
+M4: Final = u64(0xFF51AFD7ED558CCD)
+M5: Final = u64(0xC4CEB9FE1A85EC53)
+"""Odd, and random otherwise: the primes and mixers of xxHash64, splitmix64 and MurmurHash3."""
+PRINTED: Final = (WEIGHTED, SQUARES, Z, SECOND, TOP, LOG_Z)
+"""Rows that the fingerprint is of, and by what they are multiplied."""
+MULTIPLIERS: Final = np.array((M0, M1, M2, M3, M4, M5))
+HALF: Final = u64(29)
+LAST: Final = u64(12)
+"""Bits that the fingerprint leaves out, so that a float64 holds it exactly."""
 
 
-def reduce(logits: Any, ids: NDArray[np.int64], low: int, high: int, table: FloatArray) -> None:
-    """Write the table of :mod:`monitor.metrics.tokens`.
+def power_of_e(x: Any) -> Any:
+    """Return e^x in float32 for x in [-87, 0]; anything for NaN but NaN stays NaN."""
+    power = f32(x * LOG2_E + ROUND).view(i32)
+    r = x - f32(i32(power - ROUND_BITS)) * LOG_2
+    y = ((((P5 * r + P4) * r + P3) * r + P2) * r + ONE) * r + ONE
+    return f32(y * i32(i32(power + BIAS) << MANTISSA).view(f32))
+
+
+def find_largest(bits: Any) -> int:
+    """Return the first place of the largest float, of which the bits are given; NaN and +inf win.
+
+    As integers, floats that are not negative keep their order and the others are turned round.
+    A NaN with its sign set loses.
+    """
+    v = len(bits)
+    most, least = bits[0], bits[0]
+    for j in range(v):
+        each = bits[j]
+        most = each if each > most else most
+        least = each if each < least else least
+    best = least if most < 0 else most
+    at = 0
+    while at + STRIDE <= v:
+        seen = i32(0)
+        for k in range(STRIDE):
+            seen = i32(seen | (bits[at + k] == best))
+        if seen:
+            break
+        at += STRIDE
+    while at < v - 1 and bits[at] != best:
+        at += 1
+    return at
+
+
+def sum_up(row: Any, log_v: float, table: Any, i: int) -> None:
+    """Write one token's column of the table."""
+    v = len(row)
+    at = find_largest(row.view(i32))
+    largest = row[at]
+    table[WEIGHTED, i], table[SQUARES, i], table[Z, i], table[SECOND, i] = 0.0, 1.0, 1.0, 0.0
+    table[LARGEST, i], table[TOP, i] = largest, at
+    table[ENTROPY, i] = table[GINI, i] = table[TOP_PROBABILITY, i] = table[MARGIN, i] = 0.0
+    table[LOG_Z, i], table[CHOSEN, i], table[SHARE, i] = largest, np.nan, np.nan
+    if not np.isfinite(largest):
+        return
+    z = weighted = squares = f64(0.0)
+    nearest, ties = i32(0), i32(0)
+    for begin in range(0, v, CHUNK):
+        part, part_weighted, part_squares = ZERO, ZERO, ZERO
+        for j in range(begin, min(begin + CHUNK, v)):
+            x = row[j] - largest
+            x = LEAST if x < LEAST else x
+            e = power_of_e(x)
+            part += e
+            part_weighted += e * x
+            part_squares += e * e
+            # The bits of a negative float are a negative integer, the smaller the nearer to 0.
+            x_bits = f32(x).view(i32)
+            nearest = x_bits if x_bits < nearest else nearest
+            ties = i32(ties + (x == ZERO))
+        z += part
+        weighted += part_weighted
+        squares += part_squares
+    if np.isnan(z):  # a NaN with its sign set
+        table[LARGEST, i] = table[LOG_Z, i] = np.nan
+        return
+    second = 1.0 if ties > 1 else f64(power_of_e(i32(nearest).view(f32)))
+    p1, log_z = 1.0 / z, log(z)
+    table[WEIGHTED, i], table[SQUARES, i], table[Z, i] = weighted, squares, z
+    table[SECOND, i] = second
+    scale = v / (v - 1.0)
+    table[ENTROPY, i] = min(max((log_z - weighted * p1) / log_v, 0.0), 1.0)
+    table[GINI, i] = min(max((1.0 - squares * p1 * p1) * scale, 0.0), 1.0)
+    table[TOP_PROBABILITY, i] = min(max(1.0 - (p1 - 1.0 / v) * scale, 0.0), 1.0)
+    table[MARGIN, i] = min(max(1.0 - (p1 - second * p1), 0.0), 1.0)
+    table[LOG_Z, i] = log_z + largest
+
+
+def pool_metrics(table: Any, begin: int, tokens: int, out: Any, column: int) -> None:
+    """Write mean and largest over some tokens of each metric."""
+    for k in range(PER_TOKEN):
+        total = largest = 0.0
+        for i in range(begin, begin + tokens):
+            value = table[ENTROPY + k, i]
+            total += value
+            largest = max(largest, value)
+        out[column + 2 * k], out[column + 2 * k + 1] = total / tokens, largest
+
+
+def fingerprint(table: Any, tokens: int) -> float:
+    """Return an integer below 2^52 that tells the sums of one group apart from others."""
+    state = u64(0)
+    for i in range(tokens):
+        mixed = u64(
+            f64(table[WEIGHTED, i]).view(u64) * M0
+            + f64(table[SQUARES, i]).view(u64) * M1
+            + f64(table[Z, i]).view(u64) * M2
+            + f64(table[SECOND, i]).view(u64) * M3
+            + f64(table[TOP, i]).view(u64) * M4
+            + f64(table[LOG_Z, i]).view(u64) * M5
+        )
+        state = u64((u64(state ^ u64(state >> HALF)) + mixed) * M0)
+    return f64(u64(u64(state ^ u64(state >> HALF)) >> LAST))
+
+
+def pool_bins(table: Any, low: int, high: int, ids: Any, out: Any) -> None:
+    """Write what is pooled over the bins, which stand in the second half of the table.
 
     Args:
-        logits: ``(R, V)`` float32, contiguous.
-        ids: ``(R,)`` columns of the chosen tokens, or none.
+        table: ``(13, 2 N)``.
+        low: the first bin's class ...
+        high: ... and the one after the last.
+        ids: ``(N,)`` columns of the chosen tokens, or none.
+        out: ``(22,)`` written to.
+    """
+    tokens = table.shape[1] // 2
+    outside = hollow = 0
+    for i in range(tokens):
+        hollow += not np.isfinite(table[LARGEST, tokens + i])
+        beside = not low <= table[TOP, i] < high
+        if len(ids) > 0:
+            beside = beside or not low <= ids[i] < high
+        outside += beside
+    if outside > 0:
+        out[OUTSIDE] = outside
+    out[MASS] = 0.0
+    if hollow == 0:
+        pool_metrics(table, tokens, tokens, out, OF_BINS)
+        least = 1.0
+        for i in range(tokens):
+            share = min(exp(table[LOG_Z, tokens + i] - table[LOG_Z, i]), 1.0)
+            table[SHARE, i] = share
+            least = min(least, share)
+        out[MASS] = least
+
+
+def digest(logits: Any, ids: NDArray[np.int64], low: int, high: int, out: FloatArray) -> None:
+    """Sum up the logits of G groups of N tokens, and pool them within each group.
+
+    Args:
+        logits: ``(G N, V)`` float32, contiguous.
+        ids: ``(G N,)`` columns of the chosen tokens, or none; what is no column is seen.
         low: the action bins' first class ...
         high: ... and the one after their last; 0 where they are not looked at apart.
-        table: ``(12, R)``, or ``(12, 2 R)`` where the second half is of the bins; written to.
+        out: ``(G, 22)`` the pooled columns; where it is ``(G, 22 + 13 W)``, each group's table
+            follows, ``(13, W)`` with W = N, or 2 N where the second half is of the bins. Written to.
     """
-    count = logits.shape[0]
-    log_e, e = np.empty(CHUNK, f32), np.empty(CHUNK, f32)
-    power, scale = np.empty(CHUNK, f32), np.empty(CHUNK, f32)
-    e_bits, power_bits, scale_bits = e.view(i32), power.view(i32), scale.view(i32)
-    for i in range(count if high == 0 else 2 * count):
-        row = logits[i] if i < count else logits[i - count, low:high]
-        v = len(row)
-        bits = row.view(i32)
-        # As integers floats keep their order once the negative ones are turned round; NaN and
-        # +inf come out above all numbers.
-        best = LOWEST
-        for j in range(v):
-            key = i32(bits[j] ^ i32(i32(bits[j] >> SIGN) & MAGNITUDE))
-            best = key if key > best else best
-        best = i32(best ^ i32(i32(best >> SIGN) & MAGNITUDE))
-        at = 0
-        while bits[at] != best:
-            at += 1
-        largest = row[at]
-        table[0, i], table[1, i], table[2, i], table[3, i] = 0.0, 1.0, 1.0, 0.0
-        table[4, i], table[5, i] = largest, at
-        table[6, i] = table[7, i] = table[8, i] = table[9, i] = 0.0
-        table[10, i], table[11, i] = largest, np.nan
-        if i < len(ids):
-            table[11, i] = row[ids[i]]
-        if not np.isfinite(largest):
+    groups = len(out)
+    tokens = len(logits) // groups
+    v = logits.shape[1]
+    width = tokens if high == 0 else 2 * tokens
+    log_v, log_bins = log(v), log(max(high - low, 2))
+    own = np.empty((ROWS, width))
+    for g in range(groups):
+        table = own if out.shape[1] == POOLED else out[g, POOLED:].reshape((ROWS, width))
+        pooled = out[g, :POOLED]
+        pooled[:] = np.nan
+        chosen = ids[g * tokens : g * tokens + tokens] if len(ids) > 0 else ids
+        bad, fitting = 0, True
+        for i in range(tokens):
+            row = logits[g * tokens + i]
+            sum_up(row, log_v, table, i)
+            bad += not np.isfinite(table[LARGEST, i])
+            if high - low == v:
+                table[:, tokens + i] = table[:, i]
+            elif high > 0:
+                sum_up(row[low:high], log_bins, table, tokens + i)
+            if len(chosen) > 0:
+                fits = 0 <= chosen[i] < v
+                fitting = fitting and fits
+                if fits:
+                    table[CHOSEN, i] = row[chosen[i]]
+        pooled[BAD] = bad
+        if len(chosen) > 0:
+            pooled[FITTING] = fitting
+        if bad > 0:
             continue
-        z = weighted = squares = np.float64(0.0)
-        second_bits = i32(0)
-        for begin in range(0, v, CHUNK):
-            size = min(CHUNK, v - begin)
-            for j in range(size):
-                x = row[begin + j] - largest
-                x = LEAST if x < LEAST else x
-                log_e[j] = x
-                power[j] = x * LOG2_E + ROUND
-            for j in range(size):
-                n = f32(i32(power_bits[j] - ROUND_BITS))
-                r = log_e[j] - n * LOG_2_HIGH
-                r = r - n * LOG_2_LOW
-                y = ((((P0 * r + P1) * r + P2) * r + P3) * r + P4) * r + P5
-                e[j] = y * (r * r) + r + ONE
-                scale_bits[j] = i32(i32(power_bits[j] + BIAS) << MANTISSA)
-            part, part_weighted, part_squares = ZERO, ZERO, ZERO
-            for j in range(size):
-                each = e[j] * scale[j]
-                e[j] = each
-                part += each
-                part_weighted += each * log_e[j]
-                part_squares += each * each
-            if begin <= at < begin + size:
-                e[at - begin] = ZERO
-            for j in range(size):
-                second_bits = e_bits[j] if e_bits[j] > second_bits else second_bits
-            z += part
-            weighted += part_weighted
-            squares += part_squares
-        e_bits[0] = second_bits
-        if np.isnan(z):  # a NaN with its sign set comes out below all numbers
-            table[4, i] = table[10, i] = np.nan
-            continue
-        table[0, i], table[1, i], table[2, i], table[3, i] = weighted, squares, z, e[0]
-        p1, log_z, scale_v = 1.0 / z, log(z), 1.0 - 1.0 / v
-        table[6, i] = min(max((log_z - weighted * p1) / log(v), 0.0), 1.0)
-        table[7, i] = min(max((1.0 - squares * p1 * p1) / scale_v, 0.0), 1.0)
-        table[8, i] = min(max(1.0 - (p1 - 1.0 / v) / scale_v, 0.0), 1.0)
-        table[9, i] = min(max(1.0 - (p1 - e[0] * p1), 0.0), 1.0)
-        table[10, i] = log_z + largest
+        pooled[PRINT] = fingerprint(table, tokens)
+        pool_metrics(table, 0, tokens, pooled, OF_ALL)
+        if high > 0:
+            pool_bins(table, low, high, chosen if fitting else chosen[:0], pooled)
+        else:
+            pooled[OF_BINS:MASS] = pooled[OF_ALL:OF_BINS]
+            pooled[MASS] = 1.0
+        if len(chosen) > 0 and fitting:
+            total = 0.0  # token by token, as the sums of huge logits may overflow
+            for i in range(tokens):
+                total += table[CHOSEN, i] - table[LOG_Z, i]
+            pooled[ALPHA] = min(exp(total / tokens), 1.0)
 
 
 @cache
 def load_kernel() -> Kernel | None:
-    """Return :func:`reduce` compiled, None without numba."""
-    return compile_for("void(f4[:,::1], i8[::1], i8, i8, f8[:,::1])", reduce, in_lanes=True)
+    """Return :func:`digest` compiled, None without numba."""
+    if find_spec("numba") is None:
+        return None
+    from numba.extending import register_jitable
+
+    for helper in (sum_up, pool_metrics, fingerprint, pool_bins):
+        register_jitable(fastmath=set(FASTMATH))(helper)
+    for small in (power_of_e, find_largest):
+        register_jitable(inline="always", fastmath=set(FASTMATH))(small)
+    return compile_for("void(f4[:,::1], i8[::1], i8, i8, f8[:,::1])", digest, in_lanes=True)

@@ -13,18 +13,21 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.metrics.kernel import load_kernel
-from monitor.metrics.tokens import (
+from monitor.metrics.kernel import (
     CHOSEN,
     LARGEST,
+    POOLED,
     ROWS,
     SECOND,
-    SUMS,
+    SHARE,
     TOP,
     Z,
-    measure,
+    load_kernel,
 )
+from monitor.metrics.tokens import SUMS, measure, pool
 from monitor.records import FloatArray
+
+SINGLE: Final = np.dtype(np.float32)
 
 LARGE: Final = 4096
 """Classes from which on every pass counts, and no longer every call."""
@@ -111,7 +114,7 @@ def reduce_rows(logits: NDArray[Any], table: FloatArray, scratch: Scratch) -> No
 
     Args:
         logits: ``(R, V)`` float32 or float64, V >= 2; not written to.
-        table: ``(6, R)``, rows as named in :mod:`monitor.metrics.tokens`.
+        table: ``(6, R)``, rows as named in :mod:`monitor.metrics.kernel`.
         scratch: of the caller.
 
     >>> table = np.empty((6, 1))
@@ -219,10 +222,49 @@ def _tamed(logits: NDArray[Any], largest: NDArray[Any], out: FloatArray, scratch
 NO_IDS: Final = np.empty(0, dtype=np.int64)
 
 
+def digest_of(
+    logits: Any, ids: NDArray[np.int64] | None, span: tuple[int, int] | None, scratch: Scratch,
+    *, groups: int = 1, tables: bool = True,
+) -> FloatArray:  # fmt: skip
+    """Return what is to be known of the logits of G groups of N tokens: of G steps.
+
+    Args:
+        logits: ``(G N, V)`` numpy, float32 or float64, or a torch tensor, which stays on its device.
+        ids: ``(G N,)`` columns of the chosen tokens; what is no column is seen.
+        span: half-open range of the action bins within V.
+        scratch: of the caller.
+        groups: G.
+        tables: whether the values of every token are wanted too.
+
+    Returns:
+        ``(G, 22)``, columns as named in :mod:`monitor.metrics.kernel`; with ``tables`` each group's
+        own table follows, flat: ``(13, N)``, or ``(13, 2 N)`` with a span, the second half of the
+        action bins alone.
+    """
+    kernel = load_kernel() if isinstance(logits, np.ndarray) and logits.dtype == SINGLE else None
+    count, v = logits.shape
+    if kernel is not None:
+        low, high = span or (0, 0)
+        width = count // groups if span is None else 2 * (count // groups)
+        out = np.empty((groups, POOLED + ROWS * width if tables else POOLED))
+        # Compiled for plain memory alone.
+        plain = logits if logits.flags.carray else logits.copy(order="C")
+        chosen = NO_IDS if ids is None else ids if ids.flags.carray else np.array(ids)
+        kernel(plain, chosen, low, high, out)
+        return out
+    columns = None if ids is None else np.where((ids >= 0) & (ids < v), ids, 0)
+    table = table_of(logits, columns, span, scratch)
+    pooled = pool(table, ids, span, groups=groups, v=v)
+    if not tables:
+        return pooled
+    by_group = table.reshape(ROWS, -1, groups, count // groups).transpose(2, 0, 1, 3)
+    return np.concatenate([pooled, by_group.reshape(groups, -1)], axis=1)
+
+
 def table_of(
     logits: Any, ids: NDArray[np.int64] | None, span: tuple[int, int] | None, scratch: Scratch
 ) -> FloatArray:
-    """Return the table of ``(R, V)`` logits: sums and metrics by token.
+    """Return the table of ``(R, V)`` logits, sums and metrics by token, without the kernel.
 
     Args:
         logits: numpy, float32 or float64, or a torch tensor, which stays on its device.
@@ -231,29 +273,21 @@ def table_of(
         scratch: of the caller.
 
     Returns:
-        ``(12, R)``, rows as named in :mod:`monitor.metrics.tokens`; ``(12, 2 R)`` with a span,
-        the second half of the action bins alone.
+        ``(13, R)``, rows as named in :mod:`monitor.metrics.kernel`; ``(13, 2 R)`` with a span,
+        the second half of the action bins alone. Shares are left unknown.
     """
     count, v = logits.shape
     if isinstance(logits, np.ndarray) and logits.dtype == np.uint8:
         logits = logits.astype(np.float64)
     table = np.empty((ROWS, count if span is None else 2 * count))
+    table[CHOSEN] = table[SHARE] = np.nan
     if not isinstance(logits, np.ndarray):
         _write_from_device(logits, ids, span, table)
     else:
-        kernel = load_kernel() if logits.dtype == np.float32 else None
-        if kernel is not None:
-            # Compiled for plain memory alone.
-            plain = logits.flags.c_contiguous and logits.flags.writeable
-            logits = logits if plain else logits.copy(order="C")
-            columns = NO_IDS if ids is None else np.array(ids)
-            kernel(logits, columns, *(span or (0, 0)), table)
-            return table
         reduce_rows(logits, table[SUMS, :count], scratch)
         if span is not None:
             bins = np.ascontiguousarray(logits[:, slice(*span)])
             reduce_rows(bins, table[SUMS, count:], scratch)
-        table[CHOSEN] = np.nan
         if ids is not None:
             table[CHOSEN, :count] = logits[np.arange(count), ids]
     measure(table[:, :count], v)
@@ -292,7 +326,6 @@ def _write_from_device(
     broken = ~np.isfinite(whole[LARGEST])
     whole[: SECOND + 1, broken] = 1.0
     table[SUMS] = whole[: TOP + 1]
-    table[CHOSEN] = np.nan
     if ids is not None:
         table[CHOSEN, : len(ids)] = whole[-1, : len(ids)]
 

@@ -10,21 +10,41 @@ from math import log
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from monitor.metrics.kernel import (
+    ALPHA,
+    BAD,
+    CHOSEN,
+    ENTROPY,
+    FITTING,
+    HALF,
+    LARGEST,
+    LAST,
+    LOG_Z,
+    MARGIN,
+    MASS,
+    MULTIPLIERS,
+    OF_ALL,
+    OF_BINS,
+    OUTSIDE,
+    POOLED,
+    PRINT,
+    PRINTED,
+    SECOND,
+    SHARE,
+    SQUARES,
+    TOP,
+    WEIGHTED,
+    Z,
+)
 from monitor.records import FloatArray
 
 NAMES: Final = ("TB-E", "TB-D", "TB-TP", "TB-PCS")
-WEIGHTED, SQUARES, Z, SECOND, LARGEST, TOP = range(6)
-"""First rows of a table: sum e log e, sum e^2, sum e, second e, largest logit, its class; with
-e = exp(logit - largest), so that the largest e is 1."""
-SUMS: Final = slice(6)
-VALUES: Final = slice(6, 10)
+SUMS: Final = slice(WEIGHTED, TOP + 1)
+"""Rows of a table that hold its sums."""
+VALUES: Final = slice(ENTROPY, MARGIN + 1)
 """Rows of the metrics, in the order of :data:`NAMES`."""
-LOG_Z: Final = 10
-"""Row of the log of the normaliser of the logits; not finite where they are unusable."""
-CHOSEN: Final = 11
-"""Row of the logit of the chosen token, NaN without one."""
-ROWS: Final = 12
 
 
 def affine(v: int) -> tuple[FloatArray, FloatArray]:
@@ -39,10 +59,10 @@ def measure(table: FloatArray, v: int) -> None:
     """Write TB-E, TB-D, TB-TP, TB-PCS and log Z into a table whose sums are known.
 
     Args:
-        table: ``(12, R)``, rows as named above.
+        table: ``(13, R)``, rows as named in :mod:`monitor.metrics.kernel`.
         v: number of classes.
 
-    >>> table = np.zeros((ROWS, 1))
+    >>> table = np.zeros((13, 1))
     >>> table[SUMS, 0] = 0.0, 4.0, 4.0, 1.0, 0.0, 0.0
     >>> measure(table, 4)
     >>> table[VALUES, 0].tolist()
@@ -61,3 +81,92 @@ def measure(table: FloatArray, v: int) -> None:
     # Rounding may leave the interval by an ulp of the logits' type.
     table[VALUES] = np.minimum(np.maximum(values, 0.0), 1.0)
     table[LOG_Z] = log_z + table[LARGEST]
+
+
+def pool(
+    table: FloatArray,
+    ids: NDArray[np.int64] | None,
+    span: tuple[int, int] | None,
+    *,
+    groups: int,
+    v: int,
+) -> FloatArray:
+    """Pool the tokens of each of G groups by numpy, as the compiled kernel does.
+
+    Args:
+        table: ``(13, G N)``, measured, or ``(13, 2 G N)`` with a span; its shares are written.
+        ids: ``(G N,)`` columns of the chosen tokens, if they are columns.
+        span: half-open range of the action bins within V.
+        groups: G.
+        v: number of classes.
+
+    Returns:
+        ``(G, 22)``, columns as named in :mod:`monitor.metrics.kernel`.
+    """
+    whole = table.reshape(len(table), 1 if span is None else 2, groups, -1)
+    tokens = whole.shape[3]
+    of_all, out = whole[:, 0], np.full((groups, POOLED), np.nan)
+    bad = (~np.isfinite(of_all[LARGEST])).sum(axis=1)
+    chosen = None if ids is None else ids.reshape(groups, tokens)
+    fitting: NDArray[np.bool_] = np.zeros(groups, dtype=bool)
+    if chosen is not None:
+        fitting = np.asarray(((chosen >= 0) & (chosen < v)).all(axis=1))
+        out[:, FITTING] = fitting
+    _pool_metrics(of_all, out[:, OF_ALL:OF_BINS])
+    out[:, PRINT] = fingerprint(of_all)
+    # What stands for an unusable token is left out at the end.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if span is None:
+            out[:, OF_BINS:MASS], out[:, MASS] = out[:, OF_ALL:OF_BINS], 1.0
+        else:
+            picked = None if chosen is None else np.where(fitting[:, None], chosen, span[0])
+            _pool_bins(whole, picked, span, out)
+        if fitting.any():
+            # Token by token, as the sums of huge logits may overflow.
+            mean = (of_all[CHOSEN] - of_all[LOG_Z]).sum(axis=1) / tokens
+            out[:, ALPHA] = np.where(fitting, np.minimum(np.exp(mean), 1.0), np.nan)
+    out[bad > 0] = np.where(np.arange(POOLED) < BAD, np.nan, out[bad > 0])
+    out[:, BAD] = bad
+    return out
+
+
+def _pool_metrics(part: FloatArray, out: FloatArray) -> None:
+    """Write mean and maximum over tokens; tokens outermost, so that groups run innermost."""
+    by_token = np.ascontiguousarray(part[VALUES].transpose(2, 0, 1))
+    out[:, 0::2] = (by_token.sum(axis=0) / len(by_token)).T
+    out[:, 1::2] = by_token.max(axis=0).T
+
+
+def _pool_bins(
+    whole: FloatArray, picked: NDArray[np.int64] | None, span: tuple[int, int], out: FloatArray
+) -> None:
+    """Write what is pooled over the bins, which are the second part of ``(13, 2, G, N)``."""
+    hollow = ~np.isfinite(whole[LARGEST, 1]).all(axis=1)
+    _pool_metrics(whole[:, 1], out[:, OF_BINS:MASS])
+    out[hollow, OF_BINS:MASS] = np.nan
+    share = np.minimum(np.exp(whole[LOG_Z, 1] - whole[LOG_Z, 0]), 1.0)
+    share[hollow] = np.nan
+    whole[SHARE, 0] = share
+    out[:, MASS] = np.where(hollow, 0.0, share.min(axis=1))
+    beside = np.zeros(share.shape, dtype=bool)
+    for classes in (whole[TOP, 0], picked):
+        if classes is not None:
+            beside |= (classes < span[0]) | (classes >= span[1])
+    count = beside.sum(axis=1)
+    out[:, OUTSIDE] = np.where(count > 0, count, np.nan)
+
+
+def fingerprint(part: FloatArray) -> FloatArray:
+    """Return ``(G,)`` integers below 2^52 that tell the sums of ``(13, G, N)`` tokens apart.
+
+    >>> part = np.arange(13.0 * 2 * 3).reshape(13, 2, 3)
+    >>> one, other = fingerprint(part).tolist()
+    >>> one != other, max(one, other) < 2.0**52
+    (True, True)
+    """
+    bits = np.ascontiguousarray(part[list(PRINTED)]).view(np.uint64)
+    mixed = (bits * MULTIPLIERS[:, None, None]).sum(axis=0, dtype=np.uint64)
+    state = np.zeros(len(mixed), dtype=np.uint64)
+    for each in mixed.T:
+        state = ((state ^ (state >> HALF)) + each) * MULTIPLIERS[0]
+    return ((state ^ (state >> HALF)) >> LAST).astype(np.float64)

@@ -9,16 +9,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.metrics.arrays import to_array
-from monitor.metrics.evidence import BINS, FARTHEST_M, FULL, UNIT_TOLERANCE, span_of
-from monitor.metrics.sums import Scratch, on_a_device, table_of
-from monitor.metrics.tokens import CHOSEN, LARGEST, LOG_Z, TOP, VALUES
+from monitor.metrics.evidence import FARTHEST_ID, FARTHEST_M, KEYS, LONG, UNIT_TOLERANCE, span_of
+from monitor.metrics.kernel import ALPHA, BAD, FITTING, MASS, OF_BINS, OUTSIDE, PRINT
+from monitor.metrics.sums import Scratch, digest_of, on_a_device
 from monitor.records import FloatArray, Step
 from monitor.vector.history import Mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batch:
-    """What is kept of one step of N environments; NaN is unknown."""
+    """What is kept of one step of N environments; NaN is unknown.
+
+    Attributes:
+        action: ``(N, D)`` environment units.
+        place: ``(N, 3)`` metres.
+        turn: ``(N, 4)`` unit, w, x, y, z.
+        goal: ``(N,)`` metres.
+        gripper: ``(N,)`` opening in [0, 1].
+        latency: ``(N,)`` seconds.
+        success: ``(N,)`` the task's own verdict.
+        alpha: ``(N,)``.
+        logits_id: ``(N,)`` fingerprints of the logits, NaN where they are unusable; None without.
+        print_of_logits: the same as ``(N, 1)``.
+        values: ``(N,)`` by metric id.
+        faults: ``(N,)`` by code.
+    """
 
     action: FloatArray
     place: FloatArray
@@ -28,6 +43,7 @@ class Batch:
     latency: FloatArray
     success: FloatArray
     alpha: FloatArray
+    logits_id: FloatArray | None
     print_of_logits: FloatArray | None
     values: dict[str, FloatArray] = field(default_factory=dict)
     faults: dict[str, Mask] = field(default_factory=dict)
@@ -39,16 +55,19 @@ def read(step: Step, n: int, dim: int, scratch: Scratch) -> Batch:
     values: dict[str, FloatArray] = {}
     action = rows(step.action, n, (dim,), "ACTION", faults)
     place = rows(step.tcp_position, n, (3,), "POSE", faults)
-    with np.errstate(over="ignore"):
-        far = (np.abs(place) > FARTHEST_M).any(axis=1)
-        turn = rows(step.tcp_quaternion, n, (4,), "POSE", faults)
-        norm = np.sqrt((turn * turn).sum(axis=1))
-    bent = np.abs(norm - 1.0) > UNIT_TOLERANCE
-    note(faults, "POSE_RANGE", far | bent)
-    place[far] = np.nan
-    turn[bent] = np.nan
-    norm[bent] = 1.0
-    turn = turn / norm[:, None]
+    turn = rows(step.tcp_quaternion, n, (4,), "POSE", faults)
+    far: Mask = np.zeros(n, dtype=bool)
+    if step.tcp_position is not None and not np.abs(place).max() <= FARTHEST_M:
+        far = np.asarray((np.abs(place) > FARTHEST_M).any(axis=1))
+        place[far] = np.nan
+    if step.tcp_quaternion is not None:
+        with np.errstate(over="ignore"):
+            norm = np.sqrt(np.einsum("ij,ij->i", turn, turn))
+        bent = np.abs(norm - 1.0) > UNIT_TOLERANCE
+        norm[bent] = np.nan
+        turn /= norm[:, None]
+        far |= bent
+    note(faults, "POSE_RANGE", far)
     goal = rows(step.goal_distance, n, (), "DISTANCE", faults)
     wrong = (goal < 0.0) | (goal > FARTHEST_M)
     note(faults, "DISTANCE_RANGE", wrong)
@@ -57,12 +76,16 @@ def read(step: Step, n: int, dim: int, scratch: Scratch) -> Batch:
     latency = rows(step.latency_s, n, (), "LATENCY_VALUE", faults)
     success = rows(step.success, n, (), "SUCCESS", {})
     alpha = np.full(n, np.nan)
-    printed = None
+    logits_id = None
     if step.token_logits is not None:
-        printed = read_logits(step, n, values, alpha, faults, scratch)
+        found = read_logits(step, n, values, faults, scratch)
+        if found is not None:
+            alpha, logits_id = found
     return Batch(
         action=action, place=place, turn=turn, goal=goal, gripper=gripper, latency=latency,
-        success=success, alpha=alpha, print_of_logits=printed, values=values, faults=faults,
+        success=success, alpha=alpha, logits_id=logits_id,
+        print_of_logits=None if logits_id is None else logits_id[:, None],
+        values=values, faults=faults,
     )  # fmt: skip
 
 
@@ -85,6 +108,12 @@ def rows(
     if array is None or array.shape != (n, *shape):
         note(faults, f"{kind}_SHAPE", np.ones(n, dtype=bool))
         return out
+    # Finite numbers have a finite sum; where it is not finite, a look at each decides.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = array.sum()
+    if np.isfinite(total):
+        out[:] = array
+        return out
     finite = np.isfinite(array)
     good = finite.all(axis=1) if shape else finite
     out[good] = array[good]
@@ -93,80 +122,47 @@ def rows(
 
 
 def read_logits(
-    step: Step, n: int, values: dict[str, FloatArray], alpha: FloatArray,
-    faults: dict[str, Mask], scratch: Scratch,
-) -> FloatArray | None:  # fmt: skip
-    """Write the token metrics into ``values`` and ``alpha``; return what tells logits apart."""
+    step: Step, n: int, values: dict[str, FloatArray], faults: dict[str, Mask], scratch: Scratch
+) -> tuple[FloatArray, FloatArray] | None:
+    """Write the token metrics into ``values``.
+
+    Returns:
+        alpha and the fingerprints of the logits, each ``(n,)``; None where there are no logits.
+    """
     logits = step.token_logits
     if not on_a_device(logits):
         logits = to_array(logits)
     shape = () if logits is None else tuple(logits.shape)
-    everywhere = np.ones(n, dtype=bool)
     if logits is None or len(shape) != 3 or shape[0] != n or shape[1] < 1 or shape[2] < 2:
-        note(faults, "LOGITS_SHAPE", everywhere)
+        note(faults, "LOGITS_SHAPE", np.ones(n, dtype=bool))
         return None
     tokens, v = shape[1:]
     span = None if step.action_token_range is None else span_of(step.action_token_range)
     fits = span is None or 0 <= span[0] < span[1] - 1 < v
-    span = span if fits else None
-    ids: FloatArray | None = None
-    valid: Mask = everywhere
-    if step.token_ids is not None:
-        ids = rows(step.token_ids, n, (tokens,), "X", {})
-        with np.errstate(invalid="ignore"):
-            columns = (ids >= 0) & (ids < v) & (ids == np.floor(ids))
-        valid = np.asarray(columns.all(axis=1), dtype=np.bool_)
-    index = None if ids is None else np.where(valid[:, None], ids, 0).astype(np.int64).reshape(-1)
-    table = table_of(logits.reshape(n * tokens, v), index, span, scratch)
-    # The first half is of all classes, the second, where there is one, of the bins alone.
-    table = table.reshape(len(table), -1, n, tokens)
-    whole, log_zs = table[VALUES], table[LOG_Z]
-    largest, top = table[LARGEST], table[TOP, 0]
-    bad: Mask = np.asarray(~np.isfinite(largest[0]).all(axis=1))
+    ids = None if step.token_ids is None else _columns(step.token_ids, n, tokens)
+    pooled = digest_of(
+        logits.reshape(n * tokens, v), ids, span if fits else None, scratch,
+        groups=n, tables=False,
+    )  # fmt: skip
+    # Environments innermost from here on.
+    columns = np.ascontiguousarray(pooled.T)
+    bad = columns[BAD] > 0.0
     if not fits:
         note(faults, "LOGITS_SHAPE", ~bad)
-    stats, log_z = whole[:, 0], log_zs[0]
-    stats[:, bad] = np.nan
-    log_z[bad] = np.nan
-    _pool(stats, FULL, values)
-    mass, outside = np.full((2, n), np.nan)
-    if span is not None:
-        hollow = ~np.isfinite(largest[1]).all(axis=1)
-        few = whole[:, 1]
-        few[:, hollow | bad] = np.nan
-        _pool(few, BINS, values)
-        share = np.minimum(np.exp(log_zs[1] - log_z), 1.0)
-        mass = np.where(hollow, 0.0, share.min(axis=1))
-        beside = (top < span[0]) | (top >= span[1])
-        if index is not None:
-            picked = index.reshape(n, tokens)
-            beside |= valid[:, None] & ((picked < span[0]) | (picked >= span[1]))
-        off = beside.sum(axis=1)
-        outside = np.where(off > 0, off, np.nan)
-    else:
-        if fits:
-            mass = np.ones(n)
-        for (mean, most), (mean_bins, most_bins) in zip(FULL, BINS, strict=True):
-            values[mean_bins] = values[mean] if fits else np.full(n, np.nan)
-            values[most_bins] = values[most] if fits else np.full(n, np.nan)
-    mass[bad] = outside[bad] = np.nan
-    values["action_mass"], values["tokens_outside"] = mass, outside
-    if index is not None:
-        note(faults, "TOKEN_IDS", ~valid & ~bad)
-        good = valid & ~bad
-        chosen = table[CHOSEN, 0]
-        alpha[good] = np.minimum(np.exp((chosen - log_z)[good].sum(axis=1) / tokens), 1.0)
-    values["alpha"] = alpha
+        columns[OF_BINS : MASS + 1] = np.nan
+    if ids is not None:
+        note(faults, "TOKEN_IDS", (columns[FITTING] == 0.0) & ~bad)
     note(faults, "NONFINITE_LOGITS", bad)
-    prints: NDArray[np.float64] = np.concatenate([*stats, log_z], axis=1)
-    return prints
+    values.update(zip(KEYS, columns, strict=False))
+    values["tokens_outside"], values["alpha"] = columns[OUTSIDE], columns[ALPHA]
+    return columns[ALPHA], columns[PRINT]
 
 
-def _pool(
-    stats: FloatArray, keys: tuple[tuple[str, str], ...], values: dict[str, FloatArray]
-) -> None:
-    """Write mean and maximum over tokens; tokens outermost, so that environments run innermost."""
-    by_token = np.ascontiguousarray(stats.transpose(2, 0, 1))
-    means, largest = by_token.sum(axis=0) / len(by_token), by_token.max(axis=0)
-    for k, (mean, most) in enumerate(keys):
-        values[mean], values[most] = means[k], largest[k]
+def _columns(given: Any, n: int, tokens: int) -> NDArray[np.int64]:
+    """Return the chosen ids, ``(n * tokens,)``, -1 where they are no whole numbers."""
+    if type(given) is np.ndarray and given.dtype == LONG and given.shape == (n, tokens):
+        return given.reshape(-1)
+    ids = rows(given, n, (tokens,), "X", {})
+    with np.errstate(invalid="ignore"):
+        whole = (ids >= 0.0) & (ids < FARTHEST_ID) & (ids == np.floor(ids))
+    return np.where(whole, ids, -1.0).astype(np.int64).reshape(-1)

@@ -9,9 +9,17 @@ import torch
 from scipy import special, stats
 
 from monitor.metrics import sums
-from monitor.metrics.kernel import load_kernel
-from monitor.metrics.sums import Scratch, table_of
-from monitor.metrics.tokens import CHOSEN, LARGEST, LOG_Z, NAMES, SUMS, TOP, VALUES
+from monitor.metrics.kernel import (
+    CHOSEN,
+    LARGEST,
+    LOG_Z,
+    POOLED,
+    ROWS,
+    TOP,
+    load_kernel,
+)
+from monitor.metrics.sums import Scratch, digest_of
+from monitor.metrics.tokens import NAMES, SUMS, VALUES
 
 
 def reference(logits: np.ndarray) -> np.ndarray:
@@ -37,8 +45,18 @@ def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
         pytest.skip("needs numba, the extra fast")
 
 
+def whole_table(
+    logits: np.ndarray | torch.Tensor,
+    ids: np.ndarray | None = None,
+    span: tuple[int, int] | None = None,
+    scratch: Scratch | None = None,
+) -> np.ndarray:
+    out = digest_of(logits, ids, span, scratch or Scratch())
+    return out[0, POOLED:].reshape(ROWS, -1)
+
+
 def table(logits: np.ndarray, scratch: Scratch | None = None) -> np.ndarray:
-    return table_of(logits, None, None, scratch or Scratch())[:CHOSEN]
+    return whole_table(logits, scratch=scratch)[:CHOSEN]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -141,8 +159,8 @@ def test_a_device_gives_the_same_sums(v: int) -> None:
     logits = (4.0 * rng.normal(size=(7, v))).astype(np.float32)
     logits[2, 5] = -np.inf
     ids, span = rng.integers(0, v, 7), (8, 40)
-    here = table_of(logits, ids, span, Scratch())
-    there = table_of(torch.from_numpy(logits), ids, span, Scratch())
+    here = whole_table(logits, ids, span)
+    there = whole_table(torch.from_numpy(logits), ids, span)
     np.testing.assert_allclose(there, here, rtol=2e-5, atol=1e-5)
     np.testing.assert_array_equal(there[CHOSEN], here[CHOSEN])
 
@@ -153,7 +171,7 @@ def test_bins_and_chosen_tokens_are_read_beside_the_whole(dtype: type) -> None:
     logits: np.ndarray = rng.normal(size=(5, 300)).astype(dtype)
     ids = rng.integers(0, 300, 5)
     ids.setflags(write=False)
-    seen = table_of(logits, ids, (100, 356 - 100), Scratch())
+    seen = whole_table(logits, ids, (100, 356 - 100))
     np.testing.assert_allclose(seen[:CHOSEN, :5], table(logits), rtol=1e-12)
     np.testing.assert_allclose(seen[VALUES, 5:], reference(logits[:, 100:256]), atol=2e-6)
     np.testing.assert_array_equal(
