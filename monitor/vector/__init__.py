@@ -1,5 +1,6 @@
 """The same monitor over N environments at once, in arrays."""
 
-from monitor.vector.monitor import VectorDecision, VectorMonitor
+from monitor.vector.decision import VectorDecision
+from monitor.vector.monitor import VectorMonitor
 
 __all__ = ["VectorDecision", "VectorMonitor"]

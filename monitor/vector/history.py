@@ -1,4 +1,4 @@
-"""Histories of N environments: rings that all turn together, or each at its own pace."""
+"""Histories of N environments, each at its own pace."""
 
 from __future__ import annotations
 
@@ -11,30 +11,6 @@ from monitor.records import FloatArray
 
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-
-
-@final
-class Turns:
-    """The last ``capacity`` rows ``(N, ...)`` of all environments; order does not matter."""
-
-    def __init__(self, capacity: int, shape: tuple[int, ...]) -> None:
-        self.rows: FloatArray = np.full((capacity, *shape), np.nan)
-        self._at = 0
-
-    def push(self, row: FloatArray) -> None:
-        """Copy ``row`` over the oldest."""
-        self.rows[self._at] = row
-        self._at = (self._at + 1) % len(self.rows)
-
-    @property
-    def oldest(self) -> FloatArray:
-        """The row that the next push overwrites."""
-        row: FloatArray = self.rows[self._at]
-        return row
-
-    def clear(self, which: Mask) -> None:
-        """Forget the rows of some environments."""
-        self.rows[:, which] = np.nan
 
 
 @final
@@ -61,9 +37,3 @@ class OwnPace:
         """Forget the values of some environments."""
         self.rows[:, which] = np.nan
         self._at[which] = 0
-
-
-def count_on(run: Ints, known: Mask) -> None:
-    """Add one where ``known``, set zero elsewhere, in place."""
-    run += 1
-    run[~known] = 0
