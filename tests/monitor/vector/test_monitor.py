@@ -10,6 +10,8 @@ import pytest
 
 from monitor import DimensionError, Mode, Monitor, MonitorConfig, Step
 from monitor.vector import VectorDecision, VectorMonitor
+from tests.monitor.core.streams import some_config, some_steps
+from tests.monitor.vector.batches import assert_equal, one_of, stacked
 
 LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
 SHAPES = {"action": (7,), "tcp_position": (3,), "tcp_quaternion": (4,)}
@@ -50,41 +52,6 @@ def wild(rng: np.random.Generator, n: int, quiet: bool) -> dict[str, Any]:
         if rng.uniform() < 0.05:
             given[name] = None
     return given
-
-
-def one_of(given: dict[str, Any], i: int) -> Step:
-    """The i-th environment's own step."""
-    alone: dict[str, Any] = {}
-    for name, value in given.items():
-        if isinstance(value, dict):
-            alone[name] = {key: column[i] for key, column in value.items()}
-        else:
-            alone[name] = value if name == "action_token_range" or value is None else value[i]
-    return Step(**alone)
-
-
-def equal(vector: VectorDecision, i: int, monitor: Monitor, step: Step) -> None:
-    single = monitor.update(step)
-    got = {code for code, where in vector.faults.items() if where[i]}
-    assert got == {fault.code for fault in single.faults}
-    for name, value in single.metrics.items():
-        theirs = vector.metrics[name][i]
-        if value is None:
-            assert np.isnan(theirs), name
-        else:
-            assert theirs == pytest.approx(value, abs=1e-9, rel=1e-9), name
-    if single.score is None:
-        assert np.isnan(vector.score[i])
-    else:
-        assert vector.score[i] == pytest.approx(single.score, abs=1e-9)
-    assert vector.modes[i] is single.mode
-    assert vector.step[i] == single.step
-    assert bool(vector.sendable[i]) == (single.action is not None)
-    assert np.isfinite(vector.action[i]).all()
-    if single.action is not None:
-        np.testing.assert_allclose(vector.action[i], single.action, atol=1e-9)
-    began = sorted(code for code, where in vector.began.items() if where[i])
-    assert began == sorted({alert.code for alert in single.alerts})
 
 
 LENIENT = dict.fromkeys(
@@ -152,7 +119,7 @@ def compare(
         given = {**wild(rng, n, quiet), **more(rng, n)}
         decision = vector.update(Step(**given))
         for i, monitor in enumerate(singles):
-            equal(decision, i, monitor, one_of(given, i))
+            assert_equal(decision, i, monitor.update(one_of(given, i)))
         again = np.flatnonzero(rng.uniform(size=n) < 0.04)
         if t % 2 and len(again):
             vector.reset(again)
@@ -167,6 +134,28 @@ def test_equals_single_monitors_with_resets_of_their_own(
     sections: dict[str, Any], quiet: bool
 ) -> None:
     compare(sections, quiet, steps=45, n=40, more=lambda rng, n: {})
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_equals_single_monitors_on_streams_that_reach_every_branch(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dim, n, steps = int(rng.choice([1, 2, 3, 5, 6, 7, 8, 14])), 3, 100
+    config, high = some_config(rng, dim), np.ones(dim)
+    vector = VectorMonitor(config, num_envs=n, action_low=-high, action_high=high)
+    singles = [Monitor(config, action_low=-high, action_high=high) for _ in range(n)]
+    streams = [some_steps(np.random.default_rng([seed, i]), dim, steps) for i in range(n)]
+    span = (2, 12) if rng.random() < 0.5 else None
+    never = [name for name in ("token_logits", "image", "tcp_position") if rng.random() < 0.2]
+    for row in zip(*streams, strict=True):
+        given = stacked(row, span, holes=seed % 3 == 0)
+        given |= dict.fromkeys([*never, *(name for name in given if rng.random() < 0.01)])
+        decision = vector.update(Step(**given))
+        for i, single in enumerate(singles):
+            assert_equal(decision, i, single.update(one_of(given, i)))
+        again = np.flatnonzero(rng.random(n) < 0.03)
+        vector.reset(again)
+        for env in again.tolist():
+            singles[env].reset()
 
 
 @pytest.mark.usefixtures("installed")
@@ -201,7 +190,7 @@ def test_still_arms_stall_alike() -> None:
             Step(action=action, tcp_position=place, goal_distance=goal, gripper=np.ones(2))
         )
         step = Step(action=action[0], tcp_position=place[0], goal_distance=goal[0], gripper=1.0)
-        equal(decision, 0, single, step)
+        assert_equal(decision, 0, single.update(step))
         modes.append(decision.modes)
     assert modes[-1] == [Mode.HALT, Mode.TASK]
     assert Mode.RECOVER in {pair[0] for pair in modes}
@@ -224,7 +213,7 @@ def test_blind_arms_are_seen_alike_whatever_is_missing() -> None:
             given["token_logits"][2, 0, 0] = np.nan
         decision = vector.update(Step(**given))
         for i, monitor in enumerate(singles):
-            equal(decision, i, monitor, one_of(given, i))
+            assert_equal(decision, i, monitor.update(one_of(given, i)))
         blind += int(decision.faults.get("VISION_BYPASS", np.zeros(n)).sum())
     assert blind > 20
 
@@ -236,7 +225,7 @@ def test_a_share_of_exactly_half_is_no_mismatch_here_either() -> None:
     for count in over:
         action = np.r_[np.where(np.arange(3) < count, 1.01, 0.5), np.zeros(4)]
         decision = vector.update(Step(action=np.stack([action, action])))
-        equal(decision, 0, single, Step(action=action))
+        assert_equal(decision, 0, single.update(Step(action=action)))
     assert decision.modes == [Mode.TASK] * 2
 
 
@@ -282,7 +271,7 @@ def test_a_camera_that_shows_every_fifth_frame_is_not_frozen() -> None:
             "tcp_position": [[0.02 * t, 0.0, 0.0]],
         }
         decision = vector.update(Step(**given, image=fresh))
-        equal(decision, 0, single, one_of({**given, "image": fresh}, 0))
+        assert_equal(decision, 0, single.update(one_of({**given, "image": fresh}, 0)))
         assert "CAMERA_FROZEN" not in decision.faults
 
 
