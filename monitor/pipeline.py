@@ -12,8 +12,8 @@ from monitor.belief.kalman import KalmanModel
 from monitor.calibration import Calibration, FilterNoise
 from monitor.config import BeliefConfig, MonitorConfig
 from monitor.controller import Controller, ControllerState, Demand, Limits
-from monitor.core.base import Plan
-from monitor.core.build import build_core
+from monitor.core.core import Core
+from monitor.core.plan import Plan
 from monitor.errors import ConfigError, DimensionError, MisuseError, misuse, unknown_name
 from monitor.faults import Setting, responses
 from monitor.faults.rules import RuleCount
@@ -24,7 +24,7 @@ from monitor.metrics.evidence import Extractor
 from monitor.metrics.plugins import MetricSetting, load_plugins
 from monitor.records import Alert, Decision, Evidence, Fault, FloatArray, Mode, Numbers, Step
 from monitor.recovery import Retreat
-from monitor.score import Score, moved_signals
+from monitor.score import Scoring, moved_signals
 
 make_decision: Final = maker(Decision)
 
@@ -97,11 +97,11 @@ class Monitor:
             config=config,
             setting=setting,
             model=kalman_model(config.belief, noise),
-            score=Score(config.score, metrics.window, signals),
+            scoring=Scoring.of(config.score, signals),
             moved=moved_signals(config.score.signals),
             ids=tuple(self._blank),
         )
-        self._core = build_core(self.plan)
+        self._core = Core(self.plan)
         limits = Limits.from_config(
             config.controller,
             None if calibration is None else calibration.tau_recover,

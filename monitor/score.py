@@ -10,8 +10,8 @@ keeps its pooled surprise: what cannot be seen does not calm.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from math import log, log10
 from types import MappingProxyType
@@ -109,108 +109,24 @@ class Surprise:
         return s if s < 1.0 else 1.0
 
 
-def combine(pooled: Mapping[str, float], weights: Mapping[str, float], how: str) -> float | None:
-    """Return the score of the known signals' surprises, None where nothing is known.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scoring:
+    """What the score is made of.
 
-    >>> combine({"a": 0.8, "b": 0.4, "c": 0.0}, {}, "mean_top2")
-    0.6000000000000001
+    Attributes:
+        surprises: by signal, in the configuration's order.
+        weights: of the same; none is zero.
+        combine: "max", "mean_top2" or "weights".
     """
-    if not pooled:
-        return None
-    if how == "max":
-        return max(pooled.values())
-    if how == "mean_top2":
-        top = sorted(pooled.values())[-2:]
-        return sum(top) / len(top)
-    # In the weights' order, whatever came first, and from left to right: the same on every Python.
-    total = weight = 0.0
-    for name, w in weights.items():
-        if name in pooled:
-            total += w * pooled[name]
-            weight += w
-    return total / weight
 
+    surprises: Mapping[str, Surprise]
+    weights: Mapping[str, float]
+    combine: str
 
-@final
-class Score:
-    """The online score of one episode."""
-
-    def __init__(
-        self, config: ScoreConfig, window: int, tables: Mapping[str, TailTable] | None
-    ) -> None:
+    @classmethod
+    def of(cls, config: ScoreConfig, tables: Mapping[str, TailTable] | None) -> Scoring:
+        """Return what the configuration asks for, a calibration's tables over the shipped ones."""
         known = REFERENCE if tables is None else {**REFERENCE, **tables}
-        self._weights = {name: w for name, w in config.signals.items() if w > 0.0 and name in known}
-        self._surprise = {name: Surprise(known[name], config.decades) for name in self._weights}
-        self._how = config.combine
-        self._window = window
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin an episode."""
-        self._pools: dict[str, deque[float]] = {
-            name: deque(maxlen=self._window) for name in self._weights
-        }
-        self._stale: set[str] = set()
-        self._moved: frozenset[str] = frozenset()
-        self._pause = 0
-        self._pooled: dict[str, float] = {}
-
-    def forget(self, moved: frozenset[str]) -> None:
-        """Start the pools afresh after a retreat.
-
-        Args:
-            moved: signals whose window now holds the retreat's own motion; they are left out
-                until the window has passed it. The others keep their peak until they are seen
-                again.
-        """
-        for name in moved & self._pools.keys():
-            self._pools[name].clear()
-            self._pooled.pop(name, None)
-        self._moved = moved
-        self._pause = self._window
-        self._stale = {name for name, pool in self._pools.items() if pool}
-
-    def update(
-        self, values: Mapping[str, float | None], muted: frozenset[str] = frozenset()
-    ) -> float | None:
-        """Take the metrics of one step in and return the score.
-
-        Args:
-            values: by metric id.
-            muted: signals that mean nothing now; unlike the unknown they do not linger.
-        """
-        if self._pause:
-            self._pause -= 1
-            muted |= self._moved
-        pooled, stale, pools = self._pooled, self._stale, self._pools
-        for name, surprise in self._surprise.items():
-            x = values.get(name)
-            if muted and name in muted:
-                pooled.pop(name, None)
-                continue
-            if x is None:
-                continue
-            pool = pools[name]
-            if stale and name in stale:
-                pool.clear()
-                stale.discard(name)
-            s = surprise(x)
-            top = pooled.get(name) if pool else None
-            leaving = pool[0] if len(pool) == self._window else None
-            pool.append(s)
-            # The largest is looked for again only where it may just have fallen out.
-            if top is None or top == leaving:
-                pooled[name] = max(pool)
-            elif s > top:
-                pooled[name] = s
-        return combine(pooled, self._weights, self._how)
-
-    @property
-    def parts(self) -> tuple[Mapping[str, Surprise], Mapping[str, float], str]:
-        """Tail tables by signal, weights by signal, and how they are combined."""
-        return self._surprise, self._weights, self._how
-
-    @property
-    def pooled(self) -> Mapping[str, float]:
-        """Peak surprise over the window by signal, for explanation."""
-        return dict(self._pooled)
+        weights = {name: w for name, w in config.signals.items() if w > 0.0 and name in known}
+        surprises = {name: Surprise(known[name], config.decades) for name in weights}
+        return cls(surprises=surprises, weights=weights, combine=config.combine)

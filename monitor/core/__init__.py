@@ -1,6 +1,5 @@
-"""Metrics, belief, faults and score of a step: in plain Python, and the same compiled."""
+"""Metrics, belief, faults and score of a step, for one environment or many.
 
-from monitor.core.base import Core, Judged
-from monitor.core.build import build_core
-
-__all__ = ["Core", "Judged", "build_core"]
+Two functions do it, :func:`monitor.core.measure.measure` and :func:`monitor.core.judge.judge`;
+numba compiles them where it is installed (extra ``fast``), without it they run as they stand.
+"""

@@ -9,11 +9,21 @@ from typing import Any, Final, final
 import numpy as np
 
 from monitor.core import judge, measure
-from monitor.core.base import Plan
-from monitor.faults import DETECTORS, check_families
+from monitor.core.plan import Plan
+from monitor.faults import FAMILIES, check_families
 from monitor.metrics.instability import jerk_weights
 from monitor.records import FloatArray
 from monitor.score import MUTED
+
+ACTION_IDS: Final = tuple((f"A-{o}", f"A-{o}_p", f"A-{o}_o") for o in ("PI", "VI", "AI"))
+"""Of all of the action, its translation and its rotation, by order of difference."""
+TCP_IDS: Final = tuple((f"TCP-{o}", f"TCP-{o}_p", f"TCP-{o}_o") for o in ("PI", "VI", "AI"))
+IDS: Final = (
+    *(name for k in range(3) for name in (*ACTION_IDS[k], *TCP_IDS[k])),
+    "TI", "STILL", "TCP-path", "TCP-net", "REV", "PROG", "OT",
+    "NIS", "H", "skf", "prog", "mono", "eff", "osc", "U",
+)  # fmt: skip
+"""Metrics in the order of the columns that :meth:`Rows.measure` writes."""
 
 COMBINE: Final = {
     "max": judge.MAX,
@@ -36,7 +46,7 @@ class Rows:
         check_families(plan.setting.config)
         self._window = plan.config.metrics.window
         dim = len(plan.setting.action_low)
-        self.signals: Final = tuple(plan.score.parts[0])
+        self.signals: Final = tuple(plan.scoring.surprises)
         self.given: Final = measure.ACTION + dim
         self.seen: Final = judge.ACTION + dim + len(self.signals)
         self._dim, self._n = dim, n
@@ -144,13 +154,13 @@ def _measure_setting(plan: Plan) -> FloatArray:
 
 
 def _judge_setting(plan: Plan) -> tuple[FloatArray, list[FloatArray]]:
-    setting, score = plan.setting, plan.score
+    setting, scoring = plan.setting, plan.scoring
     faults, gripper = setting.config, setting.gripper
     low, high = setting.action_low, setting.action_high
     limits = list(setting.translation_limits)
-    surprises, weights, how = score.parts
+    surprises, weights = scoring.surprises, scoring.weights
     fixed = [
-        *(name not in faults.off for name in DETECTORS),
+        *(name not in faults.off for name in FAMILIES),
         faults.stall_steps,
         faults.stall_goal_m,
         setting.still_path_m,
@@ -168,7 +178,7 @@ def _judge_setting(plan: Plan) -> tuple[FloatArray, list[FloatArray]]:
         faults.blind_steps,
         faults.black_std,
         faults.frozen_steps,
-        COMBINE[how],
+        COMBINE[scoring.combine],
     ]
     slack = faults.action_tolerance * (high - low)
     tables = [one.tables for one in surprises.values()]

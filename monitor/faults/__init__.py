@@ -1,10 +1,14 @@
-"""Faults: what no score may hide. One small detector per family, a response per code."""
+"""Faults: what no score may hide, and how each is answered.
+
+The shipped families are found in :mod:`monitor.core.judge` and, where a step's own data show
+them, in :mod:`monitor.faults.data`; another package's detectors join as plugins.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.metadata import entry_points
 from types import MappingProxyType
+from typing import Final
 
 from monitor.config import FaultsConfig, Response
 from monitor.errors import ConfigError, unknown_name
@@ -14,19 +18,18 @@ from monitor.faults.guard import Guard
 GROUP = "vlawatch.faults"
 """Entry-point group of third-party detectors: a callable from :class:`Setting` to a detector."""
 
-DETECTORS = MappingProxyType(
-    {
-        "data": "monitor.faults.data:DataFaults",
-        "vision_bypass": "monitor.faults.vision:VisionBypass",
-        "camera": "monitor.faults.vision:Camera",
-        "stall": "monitor.faults.behaviour:Stall",
-        "drop": "monitor.faults.behaviour:Drop",
-        "gripper": "monitor.faults.behaviour:Gripper",
-        "vocabulary": "monitor.faults.policy:OffVocabulary",
-        "unnormalisation": "monitor.faults.policy:Unnormalisation",
-        "latency": "monitor.faults.policy:Latency",
-    }
+FAMILIES: Final = (
+    "data",
+    "vision_bypass",
+    "camera",
+    "stall",
+    "drop",
+    "gripper",
+    "vocabulary",
+    "unnormalisation",
+    "latency",
 )
+"""Shipped families, each of which ``faults.off`` may leave out."""
 
 RESPONSES: MappingProxyType[str, Response] = MappingProxyType(
     {
@@ -73,25 +76,20 @@ RESPONSES: MappingProxyType[str, Response] = MappingProxyType(
 """Shipped responses by code; a code that is not here is an alert."""
 
 
-def build_detectors(setting: Setting) -> list[Detector]:
-    """Return the detectors that the configuration leaves on, shipped ones first.
+def plugin_detectors(setting: Setting) -> list[Detector]:
+    """Return the detectors of other packages that the configuration names.
 
     Raises:
-        ConfigError: a family or plugin of the configuration does not exist.
+        ConfigError: one of them is not installed.
     """
-    config = setting.config
-    check_families(config)
+    if not setting.config.plugins:
+        return []
+    found = {one.name: one for one in entry_points(group=GROUP)}
     built: list[Detector] = []
-    for name, path in DETECTORS.items():
-        if name not in config.off:
-            module, _, attribute = path.partition(":")
-            built.append(getattr(import_module(module), attribute)(setting))
-    if config.plugins:
-        found = {one.name: one for one in entry_points(group=GROUP)}
-        for name in config.plugins:
-            if name not in found:
-                raise ConfigError(unknown_name("fault plugin", name, found))
-            built.append(Guard(name, found[name].load()(setting)))
+    for name in setting.config.plugins:
+        if name not in found:
+            raise ConfigError(unknown_name("fault plugin", name, found))
+        built.append(Guard(name, found[name].load()(setting)))
     return built
 
 
@@ -102,8 +100,8 @@ def check_families(config: FaultsConfig) -> None:
         ConfigError: naming the nearest one.
     """
     for name in config.off:
-        if name not in DETECTORS:
-            raise ConfigError(unknown_name("fault family", name, DETECTORS))
+        if name not in FAMILIES:
+            raise ConfigError(unknown_name("fault family", name, FAMILIES))
 
 
 def responses(config: FaultsConfig) -> dict[str, Response]:
@@ -112,14 +110,14 @@ def responses(config: FaultsConfig) -> dict[str, Response]:
 
 
 __all__ = [
-    "DETECTORS",
+    "FAMILIES",
     "GROUP",
     "RESPONSES",
     "Detector",
     "Scene",
     "Setting",
-    "build_detectors",
     "check_families",
     "fault",
+    "plugin_detectors",
     "responses",
 ]

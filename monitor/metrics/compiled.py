@@ -27,8 +27,12 @@ def compile_for(
     if find_spec("numba") is None:
         return None
     from numba import njit
+    from numba.extending import register_jitable
 
+    while _parts:
+        register_jitable(_parts.pop())
     options: dict[str, Any] = {"fastmath": set(FASTMATH) if in_lanes else False, "nogil": True}
+    options["error_model"] = "numpy"  # no check at every division
     try:
         compiled: Callable[..., None] = njit(signature, cache=True, **options)(function)
     except RuntimeError:  # no folder that numba may keep it in
@@ -42,9 +46,9 @@ def within(function: Called) -> Called:
     numba compiles anew when the file of the function that is called from outside has changed,
     and looks at no other.
     """
-    if find_spec("numba") is None:
-        return function
-    from numba.extending import register_jitable
+    _parts.append(function)
+    return function
 
-    marked: Called = register_jitable(function)
-    return marked
+
+_parts: list[Callable[..., Any]] = []
+"""Marked, and not yet known to numba, which takes a while to import."""

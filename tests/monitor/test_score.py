@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from monitor import Calibration, Monitor, Step, TailTable
-from monitor.config import ScoreConfig
-from monitor.score import Score, Surprise, combine
+from monitor import Calibration, Evidence, Monitor, MonitorConfig, Step, TailTable
+from monitor.score import Surprise
 
 TABLE = TailTable(levels=(0.0, 0.5, 0.9, 0.99), values=(0.0, 1.0, 2.0, 3.0), tail_scale=0.5)
 
@@ -31,28 +30,52 @@ def test_a_table_with_equal_values_is_read() -> None:
     assert surprise(0.5) > 0.4
 
 
-def test_ways_to_combine() -> None:
-    pooled = {"a": 0.9, "b": 0.3, "c": 0.0}
-    assert combine(pooled, {}, "max") == 0.9
-    assert combine(pooled, {}, "mean_top2") == pytest.approx(0.6)
-    assert combine(pooled, {"a": 1.0, "b": 3.0, "c": 0.0}, "weights") == pytest.approx(0.45)
-    assert combine({}, {}, "max") is None
+def scoring(combine: str, **weights: float) -> Monitor:
+    """A monitor whose signals all have TABLE, and a window of 4."""
+    names = {name.replace("_", "-"): w for name, w in weights.items()}
+    calibration = Calibration(
+        policy="p", env="e", alpha=0.1, n_success=1, tau_recover=2.0, tau_halt=2.0,
+        signals=dict.fromkeys(names, TABLE),
+    )  # fmt: skip
+    config = MonitorConfig.model_validate(
+        {"metrics": {"window": 4}, "score": {"signals": names, "combine": combine}}
+    )
+    return Monitor(config, action_low=[-1.0], action_high=[1.0], calibration=calibration)
+
+
+def score(monitor: Monitor, **signals: float) -> float | None:
+    named = {name.replace("_", "-"): x for name, x in signals.items()}
+    return monitor.replay(Evidence(action=(0.0,), signals=named)).score
+
+
+@pytest.mark.parametrize(
+    ("combine", "expected"),
+    [
+        ("max", 0.4),
+        ("mean_top2", (0.4 + np.log10(2.0) / 5) / 2),
+        ("weights", (1.0 * 0.4 + 3.0 * np.log10(2.0) / 5) / 8.0),
+    ],
+)
+def test_ways_to_combine(combine: str, expected: float) -> None:
+    monitor = scoring(combine, TB_E=1.0, TB_D=3.0, TB_TP=4.0, TB_PCS=0.0, EV=9.0)
+    # A weight of zero leaves a signal out, and so does not being known.
+    assert score(monitor, TB_E=3.0, TB_D=1.0, TB_TP=0.0, TB_PCS=9.0) == pytest.approx(expected)
+    assert scoring(combine, TB_E=1.0).replay(Evidence(action=(0.0,))).score is None
+    alone = scoring(combine, TB_E=2.0, TB_D=1.0)
+    assert score(alone, TB_E=3.0) == pytest.approx(0.4)
 
 
 def test_peak_over_the_window_then_gone_and_unknown_never_calms() -> None:
-    def build() -> Score:
-        return Score(ScoreConfig(signals={"TI": 1.0}, combine="max"), 4, {"TI": TABLE})
-
-    score = build()
-    assert score.update({"TI": None}) is None
-    assert score.update({"TI": 3.0}) == pytest.approx(0.4)
+    monitor = scoring("max", TB_E=1.0)
+    assert score(monitor) is None
+    assert score(monitor, TB_E=3.0) == pytest.approx(0.4)
     for _ in range(3):
-        assert score.update({"TI": 0.0}) == pytest.approx(0.4)
-    assert score.update({"TI": 0.0}) == 0.0
-    held = build()
-    held.update({"TI": 3.0})
+        assert score(monitor, TB_E=0.0) == pytest.approx(0.4)
+    assert score(monitor, TB_E=0.0) == 0.0
+    held = scoring("max", TB_E=1.0)
+    score(held, TB_E=3.0)
     for _ in range(20):
-        assert held.update({}) == pytest.approx(0.4)
+        assert score(held) == pytest.approx(0.4)
 
 
 Change = Callable[[int], dict[str, Any]]

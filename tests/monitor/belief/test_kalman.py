@@ -5,7 +5,6 @@ import pytest
 from filterpy.kalman import KalmanFilter
 
 from monitor.belief.filter import BeliefFilter
-from monitor.belief.groundcontrol import bernoulli_entropy
 from monitor.belief.kalman import KalmanModel, initial, log_det, predict, update
 
 
@@ -80,8 +79,3 @@ def test_the_covariance_stays_positive_without_measurements_and_with_many() -> N
         assert belief.var_distance >= 0.0
         assert belief.var_velocity >= 0.0
         assert np.isfinite(log_det(belief, 1e-6))
-
-
-def test_entropy_of_a_coin() -> None:
-    assert bernoulli_entropy(0.5) == pytest.approx(np.log(2.0))
-    assert bernoulli_entropy(0.0) == bernoulli_entropy(1.0) == 0.0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from monitor import MonitorConfig, Step
-from monitor.faults import DETECTORS
+from monitor.faults import FAMILIES
 from monitor.metrics.catalogue import CATALOGUE
 
 Rng = np.random.Generator
@@ -23,7 +23,7 @@ def some_config(rng: Rng, dim: int) -> MonitorConfig:
         return values[int(rng.integers(len(values)))]
 
     chosen = {str(name): float(rng.random()) for name in rng.choice(list(CATALOGUE), 12)}
-    off = rng.choice(list(DETECTORS), int(rng.integers(0, 3)), replace=False).tolist()
+    off = rng.choice(FAMILIES, int(rng.integers(0, 3)), replace=False).tolist()
     return MonitorConfig.model_validate(
         {
             "metrics": {

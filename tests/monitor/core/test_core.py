@@ -1,21 +1,24 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields
 
 import numpy as np
 import pytest
 
 from monitor import Decision, Monitor, MonitorConfig
-from monitor.core.base import Core, Plan
-from monitor.core.plain import PlainCore
+from monitor.core import judge, measure
+from tests.monitor.core.reference.core import ReferenceCore
 from tests.monitor.core.streams import some_config, some_steps
 
 
-def built(core: Callable[[Plan], Core], config: MonitorConfig, dim: int) -> Monitor:
+def ours(config: MonitorConfig, dim: int) -> Monitor:
+    return Monitor(config, action_low=[-1.0] * dim, action_high=[1.0] * dim)
+
+
+def reference(config: MonitorConfig, dim: int) -> Monitor:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("monitor.pipeline.build_core", core)
-        return Monitor(config, action_low=[-1.0] * dim, action_high=[1.0] * dim)
+        patch.setattr("monitor.pipeline.Core", ReferenceCore)
+        return ours(config, dim)
 
 
 def same(a: Decision, b: Decision) -> None:
@@ -29,22 +32,30 @@ def same(a: Decision, b: Decision) -> None:
             assert x == y, one.name
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_compiled_and_plain_give_the_same_bits(seed: int) -> None:
-    pytest.importorskip("numba")
-    from monitor.core.compiled import CompiledCore
+@pytest.fixture(params=["compiled", "as it stands"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "compiled":
+        pytest.importorskip("numba")
+    else:
+        for kernel in (measure, judge):
+            monkeypatch.setattr(kernel, "load", lambda: None)
+    return str(request.param)
 
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("seed", range(24))
+def test_both_ways_give_the_bits_of_the_reference(seed: int) -> None:
     rng = np.random.default_rng(seed)
     dim = int(rng.choice([1, 2, 3, 5, 6, 7, 8, 14]))
     config = some_config(rng, dim)
-    quick, plain = (built(core, config, dim) for core in (CompiledCore, PlainCore))
+    a, b = ours(config, dim), reference(config, dim)
     for step in some_steps(rng, dim, 150):
         if rng.random() < 0.01:
-            quick.reset()
-            plain.reset()
-        same(quick.update(step), plain.update(step))
-        assert quick.pooled == plain.pooled
-        assert quick.views() == plain.views()
+            a.reset()
+            b.reset()
+        same(a.update(step), b.update(step))
+        assert a.pooled == b.pooled
+        assert a.views() == b.views()
 
 
 def test_the_streams_reach_what_they_are_for() -> None:
@@ -52,7 +63,7 @@ def test_the_streams_reach_what_they_are_for() -> None:
     for seed in range(24):
         rng = np.random.default_rng(seed)
         dim = int(rng.choice([1, 2, 3, 5, 6, 7, 8, 14]))
-        monitor = built(PlainCore, some_config(rng, dim), dim)
+        monitor = ours(some_config(rng, dim), dim)
         for step in some_steps(rng, dim, 150):
             decision = monitor.update(step)
             codes |= {one.code for one in decision.faults}

@@ -7,7 +7,7 @@ import pytest
 
 from monitor import ConfigError, Mode, Monitor, MonitorConfig, Step
 from monitor.config import Rule, RuleTerm
-from monitor.faults import DETECTORS, RESPONSES
+from monitor.faults import FAMILIES, RESPONSES
 from monitor.faults.rules import RuleCount
 
 TERMS = (
@@ -60,7 +60,7 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         build(faults={"plugins": ["nobody"]})
 
 
-@pytest.mark.parametrize("family", sorted(DETECTORS))
+@pytest.mark.parametrize("family", FAMILIES)
 def test_each_family_can_be_switched_off(make_monitor: Callable[..., Monitor], family: str) -> None:
     monitor = make_monitor(faults={"off": [family]})
     decision = monitor.update(Step(action=np.full(7, np.nan)))

@@ -1,9 +1,8 @@
-"""The core in compiled code, where numba is installed (extra ``fast``)."""
+"""The stateful middle of a monitor: it makes of a step's evidence all but the decision."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import nan
 from struct import pack_into
 from typing import Final, final
@@ -12,33 +11,28 @@ import numpy as np
 
 from monitor.belief.kalman import make_belief
 from monitor.core import judge, measure
-from monitor.core.base import Judged, Plan
-from monitor.core.plain import information_of, make_scene
-from monitor.core.rows import Rows
-from monitor.faults import DETECTORS, Scene, build_detectors
+from monitor.core.plan import Judged, Plan
+from monitor.core.rows import ACTION_IDS, IDS, Rows
+from monitor.faults import Scene, plugin_detectors
 from monitor.faults.behaviour import dropped, stalled, unanswered
 from monitor.faults.data import DataFaults
 from monitor.faults.policy import late, mis_scaled, off_vocabulary
 from monitor.faults.vision import black, bypassed, frozen
+from monitor.maker import maker
+from monitor.metrics.information import Information
 from monitor.metrics.instability import instability
-from monitor.metrics.motion import ACTION_IDS
-from monitor.metrics.motion import IDS as MOTION_IDS
 from monitor.metrics.pooling import Peaks
 from monitor.metrics.samples import normalise
 from monitor.records import Belief, Evidence, Fault, Numbers
 
-IDS: Final = (
-    *MOTION_IDS, "TI", "STILL", "TCP-path", "TCP-net", "REV", "PROG", "OT",
-    "NIS", "H", "skf", "prog", "mono", "eff", "osc", "U",
-)  # fmt: skip
-"""Metrics in the order of their columns."""
+make_scene: Final = maker(Scene)
 UNKNOWN_PLACE: Final = (nan,) * 3
 UNKNOWN_TURN: Final = (nan,) * 4
 
 
 @final
-class CompiledCore:
-    """The numbers of :class:`monitor.core.plain.PlainCore`, to the last bit, in a few calls."""
+class Core:
+    """One environment's :class:`monitor.core.rows.Rows`, in records."""
 
     def __init__(self, plan: Plan) -> None:
         setting, metrics = plan.setting, plan.config.metrics
@@ -49,8 +43,7 @@ class CompiledCore:
         self._information = information_of(plan)
         self._peaks = Peaks(metrics.peaks, metrics.window)
         self._data = None if "data" in setting.config.off else DataFaults(setting)
-        foreign = setting.config.model_copy(update={"off": tuple(DETECTORS)})
-        self._foreign = build_detectors(replace(setting, config=foreign))
+        self._foreign = plugin_detectors(setting)
         self._no_action = (nan,) * dim
         self._given, self._seen = np.zeros((1, self._rows.given)), np.zeros((1, self._rows.seen))
         self._given_format, self._seen_format = f"{self._rows.given}d", f"{self._rows.seen}d"
@@ -65,7 +58,7 @@ class CompiledCore:
         return {name: s for name, s in zip(self._rows.signals, row, strict=True) if s == s}
 
     def reset(self) -> None:
-        """Begin an episode."""
+        """Begin an episode; the core is then as new."""
         self._rows.reset()
         self._peaks.reset()
         if self._information is not None:
@@ -74,7 +67,7 @@ class CompiledCore:
             detector.reset()
 
     def forget_moved(self) -> None:
-        """Start the score's pools afresh."""
+        """Start the score's pools afresh after a retreat has moved the robot."""
         self._rows.forget_moved()
 
     def per_dimension(self) -> dict[str, Numbers]:
@@ -89,7 +82,13 @@ class CompiledCore:
         }
 
     def update(self, evidence: Evidence, step: int, succeeded: bool) -> Judged:
-        """Take one step in."""
+        """Take one step in.
+
+        Args:
+            evidence: of the step.
+            step: its index within the episode.
+            succeeded: whether the task has reported success up to and with this step.
+        """
         signals, rows = evidence.signals, self._rows
         action, place, turn = evidence.action, evidence.tcp_position, evidence.tcp_quaternion
         action = self._no_action if action is None else action
@@ -173,3 +172,12 @@ def _belief(out: list[float]) -> Belief | None:
         innovation=innovation if known else None, innovation_var=variance if known else None,
         nis=out[measure.NIS] if known else None,
     )  # fmt: skip
+
+
+def information_of(plan: Plan) -> Information | None:
+    """Return the stage of the Tri-Info signals, None where they are left out."""
+    window = plan.config.metrics.info_window
+    if window is None:
+        return None
+    low, high = plan.setting.action_low, plan.setting.action_high
+    return Information(window, tuple(np.maximum(np.abs(low), np.abs(high))[:3].tolist()))

@@ -1,26 +1,24 @@
-"""The core in plain Python: one stage after the other, each readable by itself."""
+"""A monitor's core written a second time, one stage after the other, to check ours against."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Protocol, final
 
-import numpy as np
-
 from monitor.belief.filter import BeliefFilter
-from monitor.belief.groundcontrol import EpisodeScore
 from monitor.belief.kalman import log_det
-from monitor.core.base import Judged, Plan
-from monitor.faults import Scene, build_detectors
-from monitor.maker import maker
-from monitor.metrics.information import Information
-from monitor.metrics.motion import Motion
+from monitor.core.core import information_of
+from monitor.core.plan import Judged, Plan
+from monitor.faults import FAMILIES, Scene, plugin_detectors
+from monitor.faults.data import DataFaults
 from monitor.metrics.pooling import Peaks
-from monitor.metrics.progress import Progress
 from monitor.records import Evidence, Numbers
 from monitor.score import MUTED
-
-make_scene = maker(Scene)
+from tests.monitor.core.reference.detectors import DETECTORS
+from tests.monitor.core.reference.episode import EpisodeScore
+from tests.monitor.core.reference.motion import Motion
+from tests.monitor.core.reference.progress import Progress
+from tests.monitor.core.reference.score import Score
 
 
 class _Stage(Protocol):
@@ -28,9 +26,7 @@ class _Stage(Protocol):
 
 
 @final
-class PlainCore:
-    """What runs where numba is not installed, and what the compiled core is checked against."""
-
+class ReferenceCore:
     def __init__(self, plan: Plan) -> None:
         config, setting = plan.config, plan.setting
         metrics, low, high = config.metrics, setting.action_low, setting.action_high
@@ -43,8 +39,12 @@ class PlainCore:
         self._filter = BeliefFilter(plan.model)
         self._episode = EpisodeScore(config.belief.entropy_weights, config.belief.u_weights)
         self._epsilon = config.belief.epsilon
-        self._detectors = build_detectors(setting)
-        self._score = plan.score
+        shipped = {"data": DataFaults, **DETECTORS}
+        self._detectors = [
+            *(shipped[name](setting) for name in FAMILIES if name not in setting.config.off),
+            *plugin_detectors(setting),
+        ]
+        self._score = Score(plan.scoring, metrics.window)
         self._moved = plan.moved
         self.reset()
 
@@ -66,7 +66,7 @@ class PlainCore:
     def update(self, evidence: Evidence, step: int, succeeded: bool) -> Judged:
         """Take one step in."""
         values = self._measure(evidence)
-        scene = make_scene(step=step, evidence=evidence, metrics=values, succeeded=succeeded)
+        scene = Scene(step=step, evidence=evidence, metrics=values, succeeded=succeeded)
         faults = [one for detector in self._detectors for one in detector.check(scene)]
         score = self._score.update(values, MUTED if succeeded else frozenset())
         return Judged(values, faults, score, self._filter.belief)
@@ -101,12 +101,3 @@ class PlainCore:
         )
         self._peaks.update(values)
         return values
-
-
-def information_of(plan: Plan) -> Information | None:
-    """Return the stage of the Tri-Info signals, None where they are left out."""
-    window = plan.config.metrics.info_window
-    if window is None:
-        return None
-    low, high = plan.setting.action_low, plan.setting.action_high
-    return Information(window, tuple(np.maximum(np.abs(low), np.abs(high))[:3].tolist()))

