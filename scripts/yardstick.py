@@ -23,11 +23,14 @@ import numpy as np
 import torch
 
 from monitor import Monitor, Step
-from monitor.rollout.benchmark import made_up_steps
+from monitor.rollout.benchmark import batched_step, made_up_steps
+from monitor.vector import VectorMonitor
 
 WINDOW = 8
 WARM, CALLS = 10, 20
 """Calls of a row before the other rows' turn; the first of them find cold caches."""
+ENVS = 1024
+"""Environments of the VectorMonitor; its calls are fewer, each being long."""
 SCALE = {"motion": 123.0, "tokens 7×256": 33.0, "tokens 7×32064": 750.0}
 """Microseconds of theirs on the machine that our bars were set on (issue of the core)."""
 
@@ -93,11 +96,17 @@ def ours() -> dict[str, Callable[[int], object]]:
         steps = plain if v is None else made_up_steps(64, vocabulary=v)
         monitor = Monitor(action_low=-high, action_high=high)
         calls["without logits" if v is None else f"7×{v}"] = partial(_update, monitor, steps)
+    many = VectorMonitor(num_envs=ENVS, action_low=-high, action_high=high)
+    calls["VectorMonitor"] = partial(_update_many, many, batched_step(ENVS))
     return calls
 
 
 def _softmax(pool: list[torch.Tensor], number: int) -> None:
     torch.softmax(pool[number % len(pool)], dim=-1)
+
+
+def _update_many(monitor: VectorMonitor, step: Step, number: int) -> None:
+    monitor.update(step)
 
 
 def _update(monitor: Monitor, steps: list[Step], number: int) -> None:
@@ -125,11 +134,13 @@ def main() -> None:
     gc.disable()
     for _ in range(given.rounds):
         for name, call in rows.items():
-            for number in range(WARM + CALLS):
+            many = ENVS if "Vector" in name else 1
+            warm, calls = (WARM, CALLS) if many == 1 else (1, 2)
+            for number in range(warm + calls):
                 began = perf_counter_ns()
                 call(number)
-                if number >= WARM:
-                    times[name].append((perf_counter_ns() - began) / 1e3)
+                if number >= warm:
+                    times[name].append((perf_counter_ns() - began) / 1e3 / many)
     medians = {name: float(np.median(row)) for name, row in times.items()}
     for name, median_us in medians.items():
         print(f"{name:24s} {median_us:9.1f} µs")
@@ -140,6 +151,8 @@ def main() -> None:
     print(f"  ours, of evidence    {medians['ours, of evidence'] * by_motion:6.1f} µs (bar 40)")
     print(f"  ours, without logits {medians['ours, without logits'] * by_motion:6.1f} µs")
     print(f"  ours, 7×256          {medians['ours, 7×256'] * by_both:6.1f} µs (bar 80)")
+    each = medians["ours, VectorMonitor"] * by_both
+    print(f"  ours, VectorMonitor of {ENVS} at 7×256, per environment {each:6.1f} µs (bar 6)")
     ratio = medians[f"ours, 7×{v}"] / medians[f"torch.softmax 7×{v}"]
     print(f"at 7×{v} ours takes {ratio:.2f} times torch.softmax (bar 2.5)")
 

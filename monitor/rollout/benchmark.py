@@ -24,6 +24,7 @@ __all__ = [
     "BenchError",
     "StepTimes",
     "Timing",
+    "batched_step",
     "made_up_steps",
     "overhead_table",
     "softmax_ratio",
@@ -295,7 +296,7 @@ def _vector(config: MonitorConfig, calls: int) -> Sequence[Timing]:
     rows = []
     for count in (16, 256, 1024):
         many = max(20, min(calls, 20_000 // count))
-        step = _batched(count)
+        step = batched_step(count)
         high = np.full(DIMENSIONS, 1.0)
         monitor = VectorMonitor(config, num_envs=count, action_low=-high, action_high=high)
         monitor.reset()
@@ -315,7 +316,8 @@ def _update_vector(monitor: Any, step: Step, number: int) -> None:
     monitor.update(step)
 
 
-def _batched(count: int) -> Step:
+def batched_step(count: int) -> Step:
+    """One step of ``count`` environments, with logits of 7×256 each."""
     rng = np.random.default_rng(0)
     logits = (4.0 * rng.standard_normal((count, DIMENSIONS, SMALL_V))).astype(np.float32)
     return Step(
