@@ -166,7 +166,7 @@ class FaultsConfig(_Section):
     respond: dict[str, Response] = Field(default_factory=dict)
     """Response by fault code, over the shipped ones of :data:`monitor.faults.RESPONSES`."""
     off: tuple[str, ...] = ()
-    """Families of detectors to leave out, as in :data:`monitor.faults.DETECTORS`."""
+    """Families of detectors to leave out, as in :data:`monitor.faults.FAMILIES`."""
     plugins: tuple[str, ...] | None = None
     """Detectors of entry-point group ``vlawatch.faults`` to load; None loads none."""
     action_tolerance: NonNegative = 0.05

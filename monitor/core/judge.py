@@ -1,9 +1,8 @@
-"""Faults of behaviour and the score of one step, in compiled code.
+"""The shipped families of faults, and the score of one step (spec 9 and 10).
 
-The rules are those of the shipped detectors in :mod:`monitor.faults` and of
-:mod:`monitor.score`; what is found becomes records in :mod:`monitor.core.compiled`. All that an
-environment remembers is one row of numbers; NaN stands for unknown. Whatever is compiled together
-stands in this file, because numba sees a change of no other.
+All that an environment remembers is one row of numbers; NaN stands for unknown. Unknown input may
+raise a fault, it never ends one. What is found becomes records in :mod:`monitor.core.core`.
+Whatever is compiled together stands in this file, because numba sees a change of no other.
 """
 
 from __future__ import annotations
@@ -131,6 +130,7 @@ def judge(
 
 @within
 def _range(g: Row, o: Row, c: Row, dim: int) -> None:
+    """ACTION_RANGE: the action leaves its space by more than the tolerance."""
     for j in range(dim):
         x = g[ACTION + j]
         if x < c[ENDS + j] or x > c[ENDS + dim + j]:
@@ -140,6 +140,11 @@ def _range(g: Row, o: Row, c: Row, dim: int) -> None:
 
 @within
 def _bypass(s: Row, g: Row, o: Row, c: Row, dim: int, answer: int) -> None:
+    """VISION_BYPASS: equal logits (or, without logits, equal moves) under changing pictures.
+
+    Without logits an arm that is told to stay where it is proves nothing: pictures change by
+    light and noise alone, and staying may be the right answer to all of them.
+    """
     kind = NO_OUTPUT
     if not isnan(g[LOGITS]):
         s[SEEN_LOGITS] = 1.0
@@ -174,6 +179,7 @@ def _bypass(s: Row, g: Row, o: Row, c: Row, dim: int, answer: int) -> None:
 
 @within
 def _camera(s: Row, g: Row, o: Row, c: Row) -> None:
+    """CAMERA_BLACK, and CAMERA_FROZEN: the same picture while the tool moves."""
     if g[IMAGE_STD] < c[BLACK_STD]:
         o[BLACK] = 1.0
         o[FOUND] += 1.0
@@ -199,9 +205,11 @@ def _camera(s: Row, g: Row, o: Row, c: Row) -> None:
 
 @within
 def _stall(s: Row, g: Row, o: Row, c: Row) -> None:
+    """STALL: the arm is still, the goal is not reached and has not been."""
     if s[SUCCEEDED] > 0.0 or g[DISTANCE] <= c[STALL_GOAL]:
         s[STALLED] = 0.0
     elif not isnan(g[STILL]):
+        # STILL = floor / (floor + path) is above a half when the path is below its floor.
         s[STALLED] = s[STALLED] + 1.0 if g[STILL] > 0.5 else 0.0
     if s[STALLED] >= c[STALL_STEPS]:
         o[STALL] = s[STALLED]
@@ -210,6 +218,11 @@ def _stall(s: Row, g: Row, o: Row, c: Row) -> None:
 
 @within
 def _drop(s: Row, g: Row, o: Row, window: int) -> None:
+    """DROP: the task was solved and has not been for a whole window.
+
+    A success that comes and goes while the gripper opens is no drop: fingers touch what they let
+    go of.
+    """
     if g[SUCCESS] > 0.5:
         if isnan(s[FIRST_SUCCESS]):
             s[FIRST_SUCCESS] = s[STEP]
@@ -223,6 +236,7 @@ def _drop(s: Row, g: Row, o: Row, window: int) -> None:
 
 @within
 def _grip(s: Row, g: Row, o: Row, c: Row, dim: int) -> None:
+    """GRIPPER_NO_RESPONSE: told to close (or open) and the measured opening stays."""
     index = int(c[GRIP_INDEX])
     if not isnan(g[ACTION]) and index >= 0 and dim > 3 and not isnan(g[GRIPPER]):
         grip, opening = g[ACTION + index], g[GRIPPER]
@@ -248,7 +262,7 @@ def _grip(s: Row, g: Row, o: Row, c: Row, dim: int) -> None:
 
 @within
 def _closing(grip: float, before: float, opens: float, closes: float, relative: bool) -> float:
-    """Return 1 where ``grip`` asks to close, 0 to open, NaN for nothing new."""
+    """As :meth:`monitor.gripper.GripperCommands.closing`: 1 to close, 0 to open, NaN for neither."""
     quarter, half = abs(opens - closes) / 4.0, (opens + closes) / 2.0
     if abs(grip - half) >= quarter:
         return 1.0 if abs(grip - closes) < abs(grip - opens) else 0.0
@@ -259,6 +273,7 @@ def _closing(grip: float, before: float, opens: float, closes: float, relative: 
 
 @within
 def _off_vocabulary(g: Row, o: Row, c: Row) -> None:
+    """OFF_VOCAB_TOKEN: a likeliest or chosen token is no bin, or the bins hold little mass."""
     if g[MASS] < c[BIN_MASS] or (not isnan(g[MASS]) and g[OUTSIDE] > 0.0):
         o[VOCABULARY] = 1.0
         o[FOUND] += 1.0
@@ -266,6 +281,7 @@ def _off_vocabulary(g: Row, o: Row, c: Row) -> None:
 
 @within
 def _late(s: Row, g: Row, o: Row, c: Row) -> None:
+    """LATENCY: replies later than the deadline several steps in a row."""
     if not isnan(g[LATENCY]):
         s[LATE] = s[LATE] + 1.0 if g[LATENCY] > c[DEADLINE] else 0.0
     if s[LATE] >= c[LATE_STEPS]:
@@ -275,6 +291,7 @@ def _late(s: Row, g: Row, o: Row, c: Row) -> None:
 
 @within
 def _unnormalised(s: Row, g: Row, o: Row, c: Row, dim: int, window: int, over: int) -> None:
+    """UNNORM_MISMATCH: translations larger than the training data's, most of the time."""
     limits = int(c[LIMIT_COUNT])
     if not isnan(g[ACTION]):
         beyond = 0.0
@@ -297,7 +314,11 @@ def _score(
     s: Row, g: Row, c: Row, values: Row, knots: Row, slopes: Row, dim: int, signals: int,
     window: int, pooled: int, pools: int,
 ) -> float:  # fmt: skip
-    """Return the score, NaN while nothing is known."""
+    """Return the score, NaN while nothing is known.
+
+    A surprise is pooled by its peak over the last W known values of its signal. A signal that goes
+    unknown keeps its pooled surprise: what cannot be seen does not calm.
+    """
     counts, oldest, stale = pooled + signals, pooled + 2 * signals, pooled + 3 * signals
     weights = ENDS + 3 * dim
     mutes, moves, ends = weights + signals, weights + 2 * signals, weights + 3 * signals

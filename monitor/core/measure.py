@@ -1,9 +1,8 @@
-"""Metrics of one step in compiled code: motion, progress, the distance filter, the episode score.
+"""Metrics of one step: motion, progress, the distance filter, the episode score (spec 2 to 8).
 
-The formulas are those of :mod:`monitor.metrics.motion`, :mod:`monitor.metrics.progress`,
-:mod:`monitor.belief.kalman` and :mod:`monitor.belief.groundcontrol`, in the same order of
-operations, so that both give the same bits. All that an environment remembers is one row of
-numbers; NaN stands for unknown. Whatever is compiled together stands in this file, because numba
+Valle et al., arXiv 2507.17049, and Darabi et al., arXiv 2606.20479; the definitions over a whole
+window are in :mod:`monitor.metrics.instability` and :mod:`monitor.belief.kalman`. All that an
+environment remembers is one row of numbers; NaN stands for unknown. Whatever is compiled together stands in this file, because numba
 sees a change of no other.
 """
 

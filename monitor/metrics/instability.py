@@ -2,7 +2,7 @@
 
 Valle et al., arXiv 2507.17049: first, second and third differences, divided by 1, 2 and 4 so that
 each stays in [0, 1] for inputs in [0, 1]. The formulas here are the definition; the monitor itself
-accumulates the same differences in :mod:`monitor.metrics.motion`.
+accumulates the same differences in :mod:`monitor.core.measure`.
 """
 
 from __future__ import annotations

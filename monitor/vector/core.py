@@ -7,9 +7,8 @@ from typing import Final, final
 import numpy as np
 
 from monitor.core import judge, measure
-from monitor.core.base import Plan
-from monitor.core.compiled import IDS
-from monitor.core.rows import Rows
+from monitor.core.plan import Plan
+from monitor.core.rows import IDS, Rows
 from monitor.records import FloatArray
 from monitor.vector.evidence import Batch
 from monitor.vector.history import Mask

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitor.config import MetricsConfig
-from monitor.faults import DETECTORS, Detector, Scene, Setting, build_detectors
+from monitor.faults import Detector, Scene, Setting, plugin_detectors
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.evidence import Extractor
 from monitor.metrics.information import IDS, Information
@@ -37,10 +37,8 @@ class Individuals:
         window = metrics.info_window
         limits = tuple(np.maximum(np.abs(low), np.abs(high))[:3].tolist())
         self._information = [] if window is None else [Information(window, limits) for _ in plugins]
-        foreign = setting.config.model_copy(update={"off": tuple(DETECTORS)})
-        own = replace(setting, config=foreign)
         self._detectors: list[list[Detector]] = (
-            [build_detectors(own) for _ in plugins] if foreign.plugins else []
+            [plugin_detectors(setting) for _ in plugins] if setting.config.plugins else []
         )
         self._evidence: list[Evidence] = []
         self._blank = dict.fromkeys((*CATALOGUE, *self._ids))
