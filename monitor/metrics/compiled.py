@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from importlib.util import find_spec
+from threading import Timer
 from typing import Any, Final, TypeVar
+
+log = logging.getLogger(__name__)
 
 Called = TypeVar("Called", bound=Callable[..., Any])
 
 FASTMATH: Final = frozenset({"contract", "reassoc", "nsz"})
 """Lets sums be taken in lanes; NaN and infinity keep their meaning."""
+SILENCE_S: Final = 2.0
+"""Compiling takes longer than this, loading what has been compiled does not."""
 
 
 def compile_for(
@@ -31,12 +37,18 @@ def compile_for(
 
     while _parts:
         register_jitable(_parts.pop())
+    name = f"{function.__module__}.{function.__name__}"
     options: dict[str, Any] = {"fastmath": set(FASTMATH) if in_lanes else False, "nogil": True}
     options["error_model"] = "numpy"  # no check at every division
+    note = Timer(SILENCE_S, log.warning, ("compiling %s; it is kept for the next start", name))
+    note.daemon = True
+    note.start()
     try:
         compiled: Callable[..., None] = njit(signature, cache=True, **options)(function)
     except RuntimeError:  # no folder that numba may keep it in
         compiled = njit(signature, **options)(function)
+    finally:
+        note.cancel()
     return compiled
 
 
