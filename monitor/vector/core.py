@@ -14,6 +14,7 @@ from monitor.vector.evidence import Batch
 from monitor.vector.history import Mask
 
 CODES: Final = (
+    (judge.IN_RANGE, "ACTION_RANGE"),
     (judge.BYPASS, "VISION_BYPASS"),
     (judge.BLACK, "CAMERA_BLACK"),
     (judge.FROZEN, "CAMERA_FROZEN"),
@@ -95,11 +96,9 @@ class VectorCore:
     def faults(self, faults: dict[str, Mask]) -> None:
         """Add where :meth:`judge` has found what, by code."""
         found = self._found
-        if not found[:, judge.FOUND].any():
+        totals = np.add.reduce(found, axis=0).tolist()
+        if totals[judge.FOUND] == 0.0:
             return
-        present: list[bool] = np.any(found, axis=0).tolist()
-        if present[judge.IN_RANGE]:
-            faults["ACTION_RANGE"] = found[:, judge.IN_RANGE] > 0.0
         for column, code in CODES:
-            if present[column]:
+            if totals[column] > 0.0:
                 faults[code] = found[:, column] > 0.0

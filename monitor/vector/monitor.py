@@ -179,33 +179,37 @@ class VectorMonitor:
         """Return the actions and where they may be sent."""
         config, retreats = self.config, self._retreats
         enforce = config.controller.enforce
-        usable = ~np.isnan(batch.action[:, 0])
-        action = np.where(usable[:, None], batch.action, self._neutral)
+        action = batch.action.copy()
         wide = faults.get("ACTION_RANGE")
         if wide is not None:
             action[wide] = np.clip(action[wide], self._low, self._high)
-        live = mode != HALT
+        usable = ~np.isnan(action[:, 0])
+        live, task = mode != HALT, mode == TASK
         sendable = live if enforce else usable | live
-        action[~sendable] = self._neutral
+        action[~(sendable & usable)] = self._neutral
         own = (mode == RECOVER) & (enforce and config.recovery.enabled)
         policy = live & ~own if enforce else ~own
         retreats.note_actions(batch.action, policy & usable)
-        well = policy & (mode == TASK) & ~(score >= self._calm_below)
+        well = task & policy & ~(score >= self._calm_below)
         for where in faults.values():
             well &= ~where
         retreats.remember(batch.place, well)
-        lost = own | (policy & ~usable & live)
+        lost = own | (live & ~usable)
         if lost.any():
-            age, steps = self._controller.age, config.recovery.steps
-            late = own & (age == steps + 1)
-            if late.any():
-                self._core.forget_moved(late)
-            starts = np.flatnonzero(own & (age == 1))
-            retreats.begin(starts, batch.place[starts])
-            envs = np.flatnonzero(lost)
-            moving = own[envs] & (age[envs] <= steps)
-            action[envs] = retreats.actions(envs, batch.place[envs], batch.gripper[envs], moving)
+            self._lead(np.flatnonzero(lost), own, batch, action)
         return action, sendable
+
+    def _lead(self, envs: Ints, own: Mask, batch: Batch, action: FloatArray) -> None:
+        """Write the actions of ``envs``: of a retreat where it is its ``own``, else to stay."""
+        age, steps = self._controller.age, self.config.recovery.steps
+        late = own & (age == steps + 1)
+        if late.any():
+            self._core.forget_moved(late)
+        starts = np.flatnonzero(own & (age == 1))
+        self._retreats.begin(starts, batch.place[starts])
+        place, gripper = batch.place[envs], batch.gripper[envs]
+        moving = own[envs] & (age[envs] <= steps)
+        action[envs] = self._retreats.actions(envs, place, gripper, moving)
 
     def _edges(self, active: dict[str, Mask], before: Ints, tried: Ints) -> dict[str, Mask]:
         began = {}

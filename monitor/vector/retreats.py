@@ -39,19 +39,26 @@ class VectorRetreats:
 
     def note_actions(self, action: FloatArray, which: Mask) -> None:
         """Keep what the policies of some environments ask of the gripper."""
-        grip = np.where(which, action[:, self._config.gripper_index], np.nan)
-        closing = self._commands.closing_each(grip, self._told)
-        said = ~np.isnan(closing)
-        self._told[said] = grip[said]
-        self._closing[said] = closing[said] > 0.5
+        grip = action[:, self._config.gripper_index]
+        # A command that is told again says nothing new.
+        envs = np.flatnonzero(which & (grip != self._told))
+        if len(envs):
+            closing = self._commands.closing_each(grip[envs], self._told[envs])
+            said = ~np.isnan(closing)
+            envs = envs[said]
+            self._told[envs] = grip[envs]
+            self._closing[envs] = closing[said] > 0.5
 
     def remember(self, place: FloatArray, which: Mask) -> None:
         """Note the places ``(N, 3)`` of environments in which all is well."""
         if len(self._low) < 3:
             return
-        near = lengths(place - self._newest) <= self._config.tolerance_m
-        envs = np.flatnonzero(which & ~near & ~np.isnan(place[:, 0]))
+        envs = np.flatnonzero(which)
         if len(envs):
+            # The first place of an episode is as far as none.
+            gone = lengths(place[envs] - self._newest[envs])
+            far = ~(gone <= self._config.tolerance_m) & ~np.isnan(place[envs, 0])
+            envs = envs[far]
             self._safe[envs, self._count[envs] % self._config.memory] = place[envs]
             self._newest[envs] = place[envs]
             self._count[envs] += 1
