@@ -199,6 +199,12 @@ install_packages() {
   fi
 }
 
+# numba keeps what it has compiled beside the source; the first start need not wait for it then.
+compile_core() {
+  quietly "compiled the monitor's core" "$venv/bin/python" -c \
+    'from monitor import Monitor; Monitor(action_low=[-1.0], action_high=[1.0])' || true
+}
+
 # ---- all of it -----------------------------------------------------------------------------
 
 check_python
@@ -215,5 +221,6 @@ install_libraries
 install_vulkan
 make_venv
 install_packages
+compile_core
 printf '%s\n' "$key" >"$stamp"
 say "ready ($SECONDS s in all)"
