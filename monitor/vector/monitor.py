@@ -215,7 +215,7 @@ class VectorMonitor:
         began = {}
         for code, where in active.items():
             old = self._active.get(code)
-            new = where if old is None else where & ~old
+            new = where.copy() if old is None else where & ~old
             if new.any():
                 began[code] = new
         self._active = active

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -156,6 +159,32 @@ def test_equals_single_monitors_on_streams_that_reach_every_branch(seed: int) ->
         vector.reset(again)
         for env in again.tolist():
             singles[env].reset()
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_what_is_handed_out_stays_and_copies_continue_identically(n: int) -> None:
+    rng, high, kept = np.random.default_rng(n), np.ones(7), []
+    vector = VectorMonitor(some_config(rng, 7), num_envs=n, action_low=-high, action_high=high)
+    streams = [some_steps(np.random.default_rng([n, i]), 7, 60) for i in range(n)]
+    others: list[VectorMonitor] = []
+    for t, row in enumerate(zip(*streams, strict=True)):
+        step = Step(**stacked(row, None, holes=False))
+        decision = vector.update(step)
+        kept.append((decision, copy.deepcopy(decision)))
+        for other in others:
+            same(other.update(step), decision)
+        if t == 30:
+            others = [copy.deepcopy(vector), pickle.loads(pickle.dumps(vector))]
+        if t % 9 == 0:
+            for one in (vector, *others):
+                one.reset([0])
+    for decision, before in kept:
+        same(decision, before)
+
+
+def same(a: VectorDecision, b: VectorDecision) -> None:
+    for field in dataclasses.fields(VectorDecision):
+        np.testing.assert_equal(getattr(a, field.name), getattr(b, field.name))
 
 
 @pytest.mark.usefixtures("installed")
