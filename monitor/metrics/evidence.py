@@ -16,19 +16,16 @@ from monitor.metrics.extra import read_extra
 from monitor.metrics.kernel import (
     ALPHA,
     BAD,
-    ENTROPY,
     FITTING,
-    LARGEST,
     OF_BINS,
     OUTSIDE,
     POOLED,
     PRINT,
-    ROWS,
     SHARE,
 )
 from monitor.metrics.plugins import MetricPlugin, measure
 from monitor.metrics.samples import chunk_inconsistency, execution_variability, normalise
-from monitor.metrics.sums import Scratch, digest_of, on_a_device
+from monitor.metrics.sums import SINGLE, Scratch, digest_of, on_a_device
 from monitor.metrics.tokens import NAMES
 from monitor.records import Evidence, Fault, FloatArray, Numbers, Step
 
@@ -41,6 +38,7 @@ PIXELS: Final = 4096
 
 FARTHEST_ID: Final = 2.0**53
 """Beyond it, not every whole number is a float64."""
+DOUBLE: Final = np.dtype(np.float64)
 LONG: Final = np.dtype(np.int64)
 
 OF_ALL_KEYS: Final = tuple(f"{name}{end}" for name in NAMES for end in ("", "_max"))
@@ -181,7 +179,11 @@ class Extractor:
     def _numbers(
         kind: str, field: str, value: Any, size: int, index: int, problems: list[Fault]
     ) -> Numbers | None:
-        row = to_row(value, size)
+        row: list[float] | None
+        if type(value) is np.ndarray and value.dtype is DOUBLE and value.shape == (size,):
+            row = value.tolist()  # the usual case, without a detour
+        else:
+            row = to_row(value, size)
         if row is None:
             seen = str(_shape(value))
             problems.append(_fault(f"{kind}_SHAPE", index, field, seen, expected=[size]))
@@ -212,7 +214,7 @@ def _shape(value: Any) -> list[int] | str:
 
 
 def _number(kind: str, field: str, value: Any, index: int, problems: list[Fault]) -> float | None:
-    number = to_scalar(value)
+    number = value if type(value) is float else to_scalar(value)
     if number is None:
         problems.append(_fault(f"{kind}_SHAPE", index, field, type(value).__name__, expected=[]))
     elif 0.0 * number != 0.0:
@@ -247,9 +249,9 @@ def _read_logits(
     problems: list[Fault],
 ) -> int | None:
     logits = step.token_logits
-    if not on_a_device(logits):
+    if not (type(logits) is np.ndarray and logits.dtype is SINGLE) and not on_a_device(logits):
         logits = to_array(logits)
-    shape = () if logits is None else tuple(logits.shape)
+    shape: tuple[int, ...] = () if logits is None else logits.shape
     if len(shape) != 2 or shape[0] < 1 or shape[1] < 2:
         seen = _shape(step.token_logits)
         problems.append(_fault("LOGITS_SHAPE", index, "token_logits", seen, expected="(N, V)"))
@@ -261,35 +263,31 @@ def _read_logits(
         misfit = not 0 <= low < high - 1 < v
         span = None if misfit else (low, high)
     ids = None if step.token_ids is None else _columns(step.token_ids, count)
-    (row,) = digest_of(logits, ids, span, scratch).tolist()
-    begin = POOLED
+    rows = SHARE if span is None else SHARE + 1
+    row: list[float] = digest_of(logits, ids, span, scratch, rows=rows)[0].tolist()
     if row[BAD]:
-        width = (len(row) - begin) // ROWS
-        bad = holes(row[begin + LARGEST * width :][:count])
+        bad = holes(row[POOLED : POOLED + count])
         problems.append(
             _fault("NONFINITE_LOGITS", index, "token_logits", "NaN, +inf or only -inf", tokens=bad)
         )
         return None
     hollow = row[OF_BINS] != row[OF_BINS]
-    if misfit or hollow:
-        signals.update(zip(OF_ALL_KEYS, row, strict=False))
-        if hollow:
-            signals["action_mass"] = 0.0
-    else:
-        signals.update(zip(KEYS, row, strict=False))
+    signals.update(zip(OF_ALL_KEYS if hollow or misfit else KEYS, row, strict=False))
+    if hollow:
+        signals["action_mass"] = 0.0
     if row[FITTING] == 1.0:
         signals["alpha"] = row[ALPHA]
     if row[OUTSIDE] > 0.0:
         signals["tokens_outside"] = row[OUTSIDE]
-    if span is None:
-        _keep_tokens(NAMES, row, POOLED + ENTROPY * count, count, count, tokens)
-    else:
-        _keep_tokens(NAMES, row, POOLED + ENTROPY * 2 * count, 2 * count, count, tokens)
-        if not hollow:
-            begin = POOLED + (2 * ENTROPY + 1) * count
-            _keep_tokens(BIN_NAMES, row, begin, 2 * count, count, tokens)
-            begin = POOLED + SHARE * 2 * count
-            tokens["action_mass"] = tuple(row[begin : begin + count])
+    values = tuple(row)
+    width = count if span is None else 2 * count
+    for begin, name in zip(range(POOLED, len(row), width), NAMES, strict=False):
+        tokens[name] = values[begin : begin + count]
+    if span is not None and not hollow:
+        for begin, name in zip(range(POOLED + count, len(row), width), BIN_NAMES, strict=False):
+            tokens[name] = values[begin : begin + count]
+        begin = POOLED + SHARE * width
+        tokens["action_mass"] = values[begin : begin + count]
     if misfit:
         given = str(step.action_token_range)[:80]
         problems.append(_fault("LOGITS_SHAPE", index, "action_token_range", given))
@@ -317,16 +315,6 @@ def _columns(given: Any, count: int) -> NDArray[np.int64] | None:
     if row is None or not all([0.0 <= x < FARTHEST_ID and x.is_integer() for x in row]):
         return None
     return np.array(row, dtype=np.int64)
-
-
-def _keep_tokens(
-    names: tuple[str, ...], row: list[float], begin: int, width: int, count: int,
-    tokens: dict[str, Numbers],
-) -> None:  # fmt: skip
-    """Keep some tokens' values of each metric, which stand ``width`` apart."""
-    for name in names:
-        tokens[name] = tuple(row[begin : begin + count])
-        begin += width
 
 
 def _read_image(image: Any, index: int, problems: list[Fault]) -> tuple[int | None, float | None]:

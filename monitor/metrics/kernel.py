@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
-from math import exp, log
+from math import exp, isfinite, isnan, log, nan
 from typing import Any, Final
 
 import numpy as np
@@ -28,17 +28,18 @@ from monitor.records import FloatArray
 
 Kernel = Callable[[Any, NDArray[np.int64], int, int, FloatArray], None]
 
-WEIGHTED, SQUARES, Z, SECOND, LARGEST, TOP = range(6)
-"""First rows of a table: sum e log e, sum e^2, sum e, second e, largest logit, its class; with
-e = exp(logit - largest), so that the largest e is 1."""
-ENTROPY, GINI, TOP_PROBABILITY, MARGIN = range(6, 10)
-"""Rows of TB-E, TB-D, TB-TP and TB-PCS."""
-LOG_Z: Final = 10
-"""Row of the log of the normaliser of the logits; not finite where they are unusable."""
-CHOSEN: Final = 11
-"""Row of the logit of the chosen token, NaN without one."""
-SHARE: Final = 12
+ENTROPY, GINI, TOP_PROBABILITY, MARGIN = range(4)
+"""First rows of a table: TB-E, TB-D, TB-TP and TB-PCS, NaN where a token's logits are unusable."""
+SHARE: Final = 4
 """Row of the action bins' share of the probability, NaN where they are not looked at apart."""
+WEIGHTED, SQUARES, Z, SECOND, LARGEST, TOP = range(5, 11)
+"""Rows of the sums: sum e log e, sum e^2, sum e, second e, largest logit, its class; with
+e = exp(logit - largest), so that the largest e is 1. Where the largest is not finite, the others
+mean nothing, but are finite."""
+LOG_Z: Final = 11
+"""Row of the log of the normaliser of the logits; not finite where they are unusable."""
+CHOSEN: Final = 12
+"""Row of the logit of the chosen token, NaN without one."""
 ROWS: Final = 13
 
 PER_TOKEN: Final = 4
@@ -95,16 +96,15 @@ def power_of_e(x: Any) -> Any:
     return f32(y * i32(i32(power + BIAS) << MANTISSA).view(f32))
 
 
-def find_largest(bits: Any) -> int:
-    """Return the first place of the largest float, of which the bits are given; NaN and +inf win.
+def find_largest(row: Any) -> int:
+    """Return the first place of the largest logit; NaN and +inf win, a NaN with its sign set loses.
 
     As integers, floats that are not negative keep their order and the others are turned round.
-    A NaN with its sign set loses.
     """
-    v = len(bits)
-    most, least = bits[0], bits[0]
+    v = len(row)
+    most = least = f32(row[0]).view(i32)
     for j in range(v):
-        each = bits[j]
+        each = f32(row[j]).view(i32)
         most = each if each > most else most
         least = each if each < least else least
     best = least if most < 0 else most
@@ -112,11 +112,11 @@ def find_largest(bits: Any) -> int:
     while at + STRIDE <= v:
         seen = i32(0)
         for k in range(STRIDE):
-            seen = i32(seen | (bits[at + k] == best))
+            seen = i32(seen | (f32(row[at + k]).view(i32) == best))
         if seen:
             break
         at += STRIDE
-    while at < v - 1 and bits[at] != best:
+    while at < v - 1 and f32(row[at]).view(i32) != best:
         at += 1
     return at
 
@@ -124,13 +124,13 @@ def find_largest(bits: Any) -> int:
 def sum_up(row: Any, log_v: float, table: Any, i: int) -> None:
     """Write one token's column of the table."""
     v = len(row)
-    at = find_largest(row.view(i32))
+    at = find_largest(row)
     largest = row[at]
     table[WEIGHTED, i], table[SQUARES, i], table[Z, i], table[SECOND, i] = 0.0, 1.0, 1.0, 0.0
     table[LARGEST, i], table[TOP, i] = largest, at
-    table[ENTROPY, i] = table[GINI, i] = table[TOP_PROBABILITY, i] = table[MARGIN, i] = 0.0
-    table[LOG_Z, i], table[CHOSEN, i], table[SHARE, i] = largest, np.nan, np.nan
-    if not np.isfinite(largest):
+    table[ENTROPY, i] = table[GINI, i] = table[TOP_PROBABILITY, i] = table[MARGIN, i] = nan
+    table[LOG_Z, i], table[CHOSEN, i], table[SHARE, i] = largest, nan, nan
+    if not isfinite(largest):
         return
     z = weighted = squares = f64(0.0)
     nearest, ties = i32(0), i32(0)
@@ -150,8 +150,8 @@ def sum_up(row: Any, log_v: float, table: Any, i: int) -> None:
         z += part
         weighted += part_weighted
         squares += part_squares
-    if np.isnan(z):  # a NaN with its sign set
-        table[LARGEST, i] = table[LOG_Z, i] = np.nan
+    if isnan(z):  # a NaN with its sign set
+        table[LARGEST, i] = table[LOG_Z, i] = nan
         return
     second = 1.0 if ties > 1 else f64(power_of_e(i32(nearest).view(f32)))
     p1, log_z = 1.0 / z, log(z)
@@ -205,7 +205,7 @@ def pool_bins(table: Any, low: int, high: int, ids: Any, out: Any) -> None:
     tokens = table.shape[1] // 2
     outside = hollow = 0
     for i in range(tokens):
-        hollow += not np.isfinite(table[LARGEST, tokens + i])
+        hollow += not isfinite(table[LARGEST, tokens + i])
         beside = not low <= table[TOP, i] < high
         if len(ids) > 0:
             beside = beside or not low <= ids[i] < high
@@ -223,6 +223,32 @@ def pool_bins(table: Any, low: int, high: int, ids: Any, out: Any) -> None:
         out[MASS] = least
 
 
+def pool(table: Any, ids: Any, low: int, high: int, out: Any) -> None:
+    """Write what is pooled over one group's tokens, all of them usable.
+
+    Args:
+        table: ``(13, N)``, or ``(13, 2 N)`` where the second half is of the bins.
+        ids: ``(N,)`` columns of the chosen tokens, or none.
+        low: the action bins' first class ...
+        high: ... and the one after their last; 0 where they are not looked at apart.
+        out: the columns, written to.
+    """
+    tokens = table.shape[1] if high == 0 else table.shape[1] // 2
+    out[PRINT] = fingerprint(table, tokens)
+    pool_metrics(table, 0, tokens, out, OF_ALL)
+    if high > 0:
+        pool_bins(table, low, high, ids, out)
+    else:
+        for k in range(2 * PER_TOKEN):
+            out[OF_BINS + k] = out[OF_ALL + k]
+        out[MASS] = 1.0
+    if len(ids) > 0:
+        total = 0.0  # token by token, as the sums of huge logits may overflow
+        for i in range(tokens):
+            total += table[CHOSEN, i] - table[LOG_Z, i]
+        out[ALPHA] = min(exp(total / tokens), 1.0)
+
+
 def digest(logits: Any, ids: NDArray[np.int64], low: int, high: int, out: FloatArray) -> None:
     """Sum up the logits of G groups of N tokens, and pool them within each group.
 
@@ -231,27 +257,28 @@ def digest(logits: Any, ids: NDArray[np.int64], low: int, high: int, out: FloatA
         ids: ``(G N,)`` columns of the chosen tokens, or none; what is no column is seen.
         low: the action bins' first class ...
         high: ... and the one after their last; 0 where they are not looked at apart.
-        out: ``(G, 22)`` the pooled columns; where it is ``(G, 22 + 13 W)``, each group's table
-            follows, ``(13, W)`` with W = N, or 2 N where the second half is of the bins. Written to.
+        out: ``(G, 22 + R W)`` the pooled columns, then the first R rows of each group's table, W
+            long: N, or 2 N where the second half is of the bins. Written to.
     """
     groups = len(out)
     tokens = len(logits) // groups
     v = logits.shape[1]
     width = tokens if high == 0 else 2 * tokens
     log_v, log_bins = log(v), log(max(high - low, 2))
-    own = np.empty((ROWS, width))
+    table = np.empty((ROWS, width))
     for g in range(groups):
-        table = own if out.shape[1] == POOLED else out[g, POOLED:].reshape((ROWS, width))
-        pooled = out[g, :POOLED]
-        pooled[:] = np.nan
+        pooled = out[g]
+        for k in range(POOLED):
+            pooled[k] = nan
         chosen = ids[g * tokens : g * tokens + tokens] if len(ids) > 0 else ids
         bad, fitting = 0, True
         for i in range(tokens):
             row = logits[g * tokens + i]
             sum_up(row, log_v, table, i)
-            bad += not np.isfinite(table[LARGEST, i])
+            bad += not isfinite(table[LARGEST, i])
             if high - low == v:
-                table[:, tokens + i] = table[:, i]
+                for k in range(ROWS):
+                    table[k, tokens + i] = table[k, i]
             elif high > 0:
                 sum_up(row[low:high], log_bins, table, tokens + i)
             if len(chosen) > 0:
@@ -262,20 +289,11 @@ def digest(logits: Any, ids: NDArray[np.int64], low: int, high: int, out: FloatA
         pooled[BAD] = bad
         if len(chosen) > 0:
             pooled[FITTING] = fitting
-        if bad > 0:
-            continue
-        pooled[PRINT] = fingerprint(table, tokens)
-        pool_metrics(table, 0, tokens, pooled, OF_ALL)
-        if high > 0:
-            pool_bins(table, low, high, chosen if fitting else chosen[:0], pooled)
-        else:
-            pooled[OF_BINS:MASS] = pooled[OF_ALL:OF_BINS]
-            pooled[MASS] = 1.0
-        if len(chosen) > 0 and fitting:
-            total = 0.0  # token by token, as the sums of huge logits may overflow
-            for i in range(tokens):
-                total += table[CHOSEN, i] - table[LOG_Z, i]
-            pooled[ALPHA] = min(exp(total / tokens), 1.0)
+        if bad == 0:
+            pool(table, chosen if fitting else chosen[:0], low, high, pooled)
+        for k in range((len(pooled) - POOLED) // width):
+            for i in range(width):
+                pooled[POOLED + k * width + i] = table[k, i]
 
 
 @cache
@@ -285,7 +303,7 @@ def load_kernel() -> Kernel | None:
         return None
     from numba.extending import register_jitable
 
-    for helper in (sum_up, pool_metrics, fingerprint, pool_bins):
+    for helper in (sum_up, pool_metrics, fingerprint, pool_bins, pool):
         register_jitable(fastmath=set(FASTMATH))(helper)
     for small in (power_of_e, find_largest):
         register_jitable(inline="always", fastmath=set(FASTMATH))(small)

@@ -21,6 +21,7 @@ from monitor.metrics.kernel import (
     SECOND,
     SHARE,
     TOP,
+    WEIGHTED,
     Z,
     load_kernel,
 )
@@ -109,17 +110,18 @@ class Scratch:
 def reduce_rows(logits: NDArray[Any], table: FloatArray, scratch: Scratch) -> None:
     """Write the sums of numpy logits, by numpy alone.
 
-    A row that holds NaN or +inf, or only -inf, has a ``LARGEST`` that is not finite; its other
-    sums mean nothing then, but are finite. -inf is a masked class: e = 0 and 0 log 0 = 0.
+    A row that holds NaN or +inf, or only -inf, has a ``LARGEST`` that is not finite. -inf is a
+    masked class: e = 0 and 0 log 0 = 0.
 
     Args:
         logits: ``(R, V)`` float32 or float64, V >= 2; not written to.
-        table: ``(6, R)``, rows as named in :mod:`monitor.metrics.kernel`.
+        table: ``(13, R)``, rows as named in :mod:`monitor.metrics.kernel`; those of the sums are
+            written.
         scratch: of the caller.
 
-    >>> table = np.empty((6, 1))
+    >>> table = np.empty((ROWS, 1))
     >>> reduce_rows(np.zeros((1, 4)), table, Scratch())
-    >>> table.T.tolist()
+    >>> table[SUMS].T.tolist()
     [[0.0, 4.0, 4.0, 1.0, 0.0, 0.0]]
     """
     count, v = logits.shape
@@ -146,7 +148,7 @@ def _stacked(logits: NDArray[Any], out: FloatArray, scratch: Scratch) -> None:
     np.exp(log_e, out=e)
     # One product per row, not one for all: a row must not depend on how many are with it.
     np.matmul(whole, column, out=sums)
-    out[: Z + 1] = sums[:, :, 0].T
+    out[WEIGHTED : Z + 1] = sums[:, :, 0].T
     whole.put(top + e_begins, 0.0)
     out[SECOND] = np.maximum.reduce(e, axis=1)
     out[LARGEST] = largest
@@ -174,7 +176,7 @@ def _long(logits: NDArray[Any], out: FloatArray, scratch: Scratch) -> None:
         second = e.item(e.argmax()) * scale
         z = rest + 1.0
         columns.append((weighted * scale - base * rest, squares + 1.0, z, second, largest, top))
-    out[:] = np.array(columns).T
+    out[SUMS] = np.array(columns).T
 
 
 def _shifted(row: NDArray[Any], largest: float, buffer: NDArray[Any]) -> NDArray[Any]:
@@ -215,7 +217,7 @@ def _tamed(logits: NDArray[Any], largest: NDArray[Any], out: FloatArray, scratch
         wide -= wide.max(axis=1, keepdims=True)
         part = np.empty((len(out), len(wide)))
         reduce_rows(np.maximum(wide, LEAST), part, scratch)
-        out[:, wild] = part
+        out[SUMS, wild] = part[SUMS]
     out[LARGEST] = largest
 
 
@@ -224,7 +226,7 @@ NO_IDS: Final = np.empty(0, dtype=np.int64)
 
 def digest_of(
     logits: Any, ids: NDArray[np.int64] | None, span: tuple[int, int] | None, scratch: Scratch,
-    *, groups: int = 1, tables: bool = True,
+    *, groups: int = 1, rows: int = ROWS,
 ) -> FloatArray:  # fmt: skip
     """Return what is to be known of the logits of G groups of N tokens: of G steps.
 
@@ -234,19 +236,19 @@ def digest_of(
         span: half-open range of the action bins within V.
         scratch: of the caller.
         groups: G.
-        tables: whether the values of every token are wanted too.
+        rows: how many of the tables' rows are wanted too.
 
     Returns:
-        ``(G, 22)``, columns as named in :mod:`monitor.metrics.kernel`; with ``tables`` each group's
-        own table follows, flat: ``(13, N)``, or ``(13, 2 N)`` with a span, the second half of the
-        action bins alone.
+        ``(G, 22 + rows W)``: columns as named in :mod:`monitor.metrics.kernel`, then the first rows
+        of each group's own table, W long: N, or 2 N with a span, the second half of the action bins
+        alone.
     """
     kernel = load_kernel() if isinstance(logits, np.ndarray) and logits.dtype == SINGLE else None
     count, v = logits.shape
+    tokens, parts = count // groups, 1 if span is None else 2
     if kernel is not None:
         low, high = span or (0, 0)
-        width = count // groups if span is None else 2 * (count // groups)
-        out = np.empty((groups, POOLED + ROWS * width if tables else POOLED))
+        out = np.empty((groups, POOLED + rows * parts * tokens))
         # Compiled for plain memory alone.
         plain = logits if logits.flags.carray else logits.copy(order="C")
         chosen = NO_IDS if ids is None else ids if ids.flags.carray else np.array(ids)
@@ -255,10 +257,8 @@ def digest_of(
     columns = None if ids is None else np.where((ids >= 0) & (ids < v), ids, 0)
     table = table_of(logits, columns, span, scratch)
     pooled = pool(table, ids, span, groups=groups, v=v)
-    if not tables:
-        return pooled
-    by_group = table.reshape(ROWS, -1, groups, count // groups).transpose(2, 0, 1, 3)
-    return np.concatenate([pooled, by_group.reshape(groups, -1)], axis=1)
+    by_group = table[:rows].reshape(rows, parts, groups, tokens).transpose(2, 0, 1, 3)
+    return np.concatenate([pooled, by_group.reshape(groups, rows * parts * tokens)], axis=1)
 
 
 def table_of(
@@ -284,10 +284,10 @@ def table_of(
     if not isinstance(logits, np.ndarray):
         _write_from_device(logits, ids, span, table)
     else:
-        reduce_rows(logits, table[SUMS, :count], scratch)
+        reduce_rows(logits, table[:, :count], scratch)
         if span is not None:
             bins = np.ascontiguousarray(logits[:, slice(*span)])
-            reduce_rows(bins, table[SUMS, count:], scratch)
+            reduce_rows(bins, table[:, count:], scratch)
         if ids is not None:
             table[CHOSEN, :count] = logits[np.arange(count), ids]
     measure(table[:, :count], v)
@@ -323,9 +323,9 @@ def _write_from_device(
         # Apple's devices have no double precision.
         wide = torch.float32 if x.device.type == "mps" else torch.float64
         whole = torch.stack([row.to(wide) for row in rows]).cpu().numpy().astype(np.float64)
-    broken = ~np.isfinite(whole[LARGEST])
-    whole[: SECOND + 1, broken] = 1.0
-    table[SUMS] = whole[: TOP + 1]
+    broken = ~np.isfinite(whole[LARGEST - WEIGHTED])
+    whole[: SECOND + 1 - WEIGHTED, broken] = 1.0
+    table[SUMS] = whole[: TOP + 1 - WEIGHTED]
     if ids is not None:
         table[CHOSEN, : len(ids)] = whole[-1, : len(ids)]
 

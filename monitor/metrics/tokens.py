@@ -79,7 +79,8 @@ def measure(table: FloatArray, v: int) -> None:
     )
     values = np.stack(parts) * factor[:, None] + offset[:, None]
     # Rounding may leave the interval by an ulp of the logits' type.
-    table[VALUES] = np.minimum(np.maximum(values, 0.0), 1.0)
+    values = np.minimum(np.maximum(values, 0.0), 1.0)
+    table[VALUES] = np.where(np.isfinite(table[LARGEST]), values, np.nan)
     table[LOG_Z] = log_z + table[LARGEST]
 
 

@@ -142,7 +142,7 @@ def read_logits(
     ids = None if step.token_ids is None else _columns(step.token_ids, n, tokens)
     pooled = digest_of(
         logits.reshape(n * tokens, v), ids, span if fits else None, scratch,
-        groups=n, tables=False,
+        groups=n, rows=0,
     )  # fmt: skip
     # Environments innermost from here on.
     columns = np.ascontiguousarray(pooled.T)

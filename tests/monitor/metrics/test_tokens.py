@@ -10,12 +10,22 @@ from scipy import special, stats
 
 from monitor.metrics import sums
 from monitor.metrics.kernel import (
+    ALPHA,
+    BAD,
     CHOSEN,
+    FITTING,
     LARGEST,
     LOG_Z,
+    MASS,
+    OF_ALL,
+    OF_BINS,
+    OUTSIDE,
     POOLED,
+    PRINT,
     ROWS,
+    SHARE,
     TOP,
+    WEIGHTED,
     load_kernel,
 )
 from monitor.metrics.sums import Scratch, digest_of
@@ -137,7 +147,7 @@ def test_largest_is_not_finite_exactly_where_a_row_is_unusable(
     logits[1, slice(None) if bad < 0 else 2] = bad
     seen = table(logits)
     assert np.isfinite(seen[LARGEST]).tolist() == [True, False, True]
-    assert np.isfinite(np.delete(seen[SUMS], LARGEST, axis=0)).all()
+    assert np.isfinite(np.delete(seen[SUMS], LARGEST - WEIGHTED, axis=0)).all()
     np.testing.assert_array_equal(seen[:, [0, 2]], clean[:, [0, 2]])
     assert seen[TOP, 0] == logits[0].argmax()
 
@@ -172,9 +182,135 @@ def test_bins_and_chosen_tokens_are_read_beside_the_whole(dtype: type) -> None:
     ids = rng.integers(0, 300, 5)
     ids.setflags(write=False)
     seen = whole_table(logits, ids, (100, 356 - 100))
-    np.testing.assert_allclose(seen[:CHOSEN, :5], table(logits), rtol=1e-12)
+    alone = np.delete(table(logits), SHARE, axis=0)
+    np.testing.assert_allclose(np.delete(seen[:CHOSEN, :5], SHARE, axis=0), alone, rtol=1e-12)
     np.testing.assert_allclose(seen[VALUES, 5:], reference(logits[:, 100:256]), atol=2e-6)
     np.testing.assert_array_equal(
         seen[CHOSEN, :5], np.take_along_axis(logits, ids[:, None], 1)[:, 0]
     )
     assert np.isnan(seen[CHOSEN, 5:]).all()
+
+
+SPANS = [None, (0, 40), (8, 30)]
+
+
+def odd_logits(rng: np.random.Generator) -> np.ndarray:
+    """Six groups of three tokens: plain, NaN, only -inf, no bin left, ties, masked."""
+    logits = (3.0 * rng.normal(size=(6, 3, 40))).astype(np.float32)
+    logits[1, 2, 7] = np.nan
+    logits[2, 0] = -np.inf
+    logits[3, 1, 8:30] = -np.inf
+    logits[4, 0], logits[4, 1, :] = np.round(logits[4, 0]), 0.0
+    logits[4, 2, ::2] *= -0.0
+    logits[5, :, 3:] = -np.inf
+    return logits.reshape(18, 40)
+
+
+def pooled(
+    logits: np.ndarray | torch.Tensor,
+    ids: np.ndarray | None = None,
+    span: tuple[int, int] | None = None,
+    groups: int = 1,
+) -> np.ndarray:
+    return digest_of(logits, ids, span, Scratch(), groups=groups, rows=0)
+
+
+@pytest.mark.parametrize("span", SPANS)
+@pytest.mark.parametrize("given", ["no ids", "ids", "some that are none"])
+def test_numpy_pools_what_the_kernel_pools(
+    span: tuple[int, int] | None, given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(5)
+    logits, ids = odd_logits(rng), None if given == "no ids" else rng.integers(0, 40, 18)
+    if given == "some that are none":
+        assert ids is not None
+        ids[[0, 5, 16]] = -1, 40, 2**62
+    here = digest_of(logits, ids, span, Scratch(), groups=6)
+    monkeypatch.setattr(sums, "load_kernel", lambda: None)
+    for other in (logits, torch.from_numpy(logits), logits.astype(np.float64)):
+        there = digest_of(other, ids, span, Scratch(), groups=6)
+        columns = [k for k in range(POOLED) if k != PRINT]
+        np.testing.assert_allclose(there[:, columns], here[:, columns], atol=2e-6)
+        np.testing.assert_array_equal(np.isnan(there[:, PRINT]), np.isnan(here[:, PRINT]))
+        well = here[:, BAD] == 0
+        rows = there[well, POOLED:].reshape(well.sum(), ROWS, -1)
+        expected = here[well, POOLED:].reshape(rows.shape)
+        np.testing.assert_allclose(rows[:, : SHARE + 1], expected[:, : SHARE + 1], atol=2e-6)
+
+
+@pytest.mark.parametrize("span", SPANS)
+def test_what_is_pooled_is_of_the_tokens(span: tuple[int, int] | None) -> None:
+    rng = np.random.default_rng(6)
+    logits, ids = odd_logits(rng)[:3], rng.integers(0, 40, 3)
+    (out,), seen = pooled(logits, ids, span), whole_table(logits, ids, span)
+    assert (out[BAD], out[FITTING]) == (0.0, 1.0)
+    p = special.softmax(logits.astype(np.float64), axis=1)
+    parts = {OF_ALL: seen[VALUES, :3], OF_BINS: seen[VALUES, -3:]}
+    for begin, values in parts.items():
+        np.testing.assert_allclose(out[begin : begin + 8 : 2], values.mean(axis=1), atol=1e-12)
+        np.testing.assert_array_equal(out[begin + 1 : begin + 8 : 2], values.max(axis=1))
+    low, high = span or (0, 40)
+    assert out[MASS] == pytest.approx(p[:, low:high].sum(axis=1).min(), abs=1e-6)
+    assert out[ALPHA] == pytest.approx(stats.gmean(p[np.arange(3), ids]), rel=1e-5)
+    tops = p.argmax(axis=1)
+    outside = sum(not (low <= a < high and low <= b < high) for a, b in zip(tops, ids, strict=True))
+    assert (out[OUTSIDE] == outside) if outside else np.isnan(out[OUTSIDE])
+
+
+@pytest.mark.parametrize("span", SPANS)
+def test_a_group_does_not_depend_on_its_neighbours(span: tuple[int, int] | None) -> None:
+    rng = np.random.default_rng(7)
+    logits, ids = odd_logits(rng), rng.integers(0, 40, 18)
+    together = pooled(logits, ids, span, groups=6)
+    for g, row in enumerate(together):
+        part = slice(3 * g, 3 * g + 3)
+        np.testing.assert_array_equal(pooled(logits[part], ids[part], span)[0], row)
+    assert (together[:, BAD] > 0).tolist() == [False, True, True, False, False, False]
+    assert np.isnan(together[1:3, :BAD]).all()
+    if span == (8, 30):
+        assert np.isnan(together[3, OF_BINS:MASS]).all()
+        assert together[3, MASS] == 0.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_fingerprint_tells_logits_apart(dtype: type) -> None:
+    rng = np.random.default_rng(8)
+    logits: np.ndarray = rng.normal(size=(7, 64)).astype(dtype)
+
+    def print_of(given: np.ndarray, span: tuple[int, int] | None = None) -> float:
+        return float(pooled(given, None, span)[0, PRINT])
+
+    first = print_of(logits)
+    assert first == int(first) < 2**52
+    assert first == print_of(logits.copy()) == print_of(np.asfortranarray(logits))
+    assert first == print_of(logits, (5, 60)), "what is looked at apart changes nothing"
+    seen = {first, print_of(logits[::-1]), print_of(logits[:, ::-1])}
+    for i in range(7):
+        changed = logits.copy()
+        changed[i, i] += 1e-3
+        seen.add(print_of(changed))
+    assert len(seen) == 10
+
+
+@pytest.mark.parametrize("v", [2, 31, 33, 1024, 1025, 4099])
+def test_two_likeliest_classes_wherever_they_stand(v: int) -> None:
+    for at in {0, 1, v // 2, v - 1}:
+        logits = np.full((2, v), -3.0, dtype=np.float32)
+        logits[:, at] = 2.0
+        logits[1, v - 1 - at if v - 1 - at != at else at - 1] = 2.0
+        seen = whole_table(logits)
+        np.testing.assert_allclose(seen[VALUES], reference(logits), atol=4e-6)
+        assert seen[TOP].tolist() == logits.argmax(axis=1).tolist()
+
+
+def test_logits_anywhere_in_memory_are_read() -> None:
+    plain = np.random.default_rng(9).normal(size=(3, 40)).astype(np.float32)
+    room = np.zeros(plain.nbytes + 1, dtype=np.uint8)
+    crooked = room[1:].view(np.float32).reshape(plain.shape)
+    crooked[:] = plain
+    assert not crooked.flags.aligned
+    np.testing.assert_array_equal(whole_table(crooked), whole_table(plain))
+    ids = np.arange(6)[::2]
+    np.testing.assert_array_equal(whole_table(plain, ids), whole_table(plain, ids.copy()))
+    swapped = plain.astype(">f4")
+    np.testing.assert_allclose(whole_table(swapped)[VALUES], whole_table(plain)[VALUES], atol=1e-6)
