@@ -130,3 +130,51 @@ def calm_stream() -> Callable[..., list[Step]]:
         return steps
 
     return make
+
+
+def write_rated_run(out: Path, episodes: int = 40, *, contacts: bool = True) -> Path:
+    """A run of episodes that differ in all that a grade looks at, and made-up scores of it.
+
+    ``scores.csv`` in its folder holds three raters: the truth with noise, kind and strict.
+    """
+    from monitor.trace import RunWriter
+
+    rng = np.random.default_rng(3)
+    links = {"name": "toy", "links": "^arm", "fingers": "tip"}
+    header = {"env": {"name": "toy", "control_dt_s": 0.2}, "robot": links}
+    lines = ["rater,episode,score"]
+    with RunWriter(out, header=header) as writer:
+        for number in range(episodes):
+            shake, wait, hit = rng.random(), int(rng.integers(0, 8)), rng.random() < 0.2
+            solved = int(rng.integers(10, 28)) if rng.random() > 0.2 else None
+            for step in range(30):
+                touched = [["arm2", "table", 120.0]] if hit and step == 3 else []
+                writer.write_step({
+                    "episode": number, "attempt": 1, "step": step, "sent": [0.0], "score": None,
+                    "joint_positions": (0.02 * step + 0.05 * shake * rng.normal(size=2)).tolist(),
+                    "tcp_position": [0.06 * max(0, step - wait), 0.0, 0.0],
+                    "world": {"contacts": touched} if contacts else {},
+                })  # fmt: skip
+            writer.write_episode({
+                "episode": number, "attempt": 1, "scene": 100 + number, "steps": 30, "faults": {},
+                "outcome": "failure" if solved is None else "success", "first_success": solved,
+                "success_at_end": solved is not None, "wall_s": 1.0, "instruction": "stir, then rest",
+            })  # fmt: skip
+            good = 0.7 * (1 - shake) + 0.3 * (0.0 if solved is None else 1 - solved / 30)
+            good /= (2 if solved is None else 1) * (2 if hit and contacts else 1)
+            for rater, kind in (("ada", 0.0), ("bo", 1.0), ("cy", -1.0)):
+                told = round(float(np.clip(1 + 9 * good + kind + 0.7 * rng.normal(), 1, 10)))
+                lines.append(f"{rater},{number},{told}")
+    (out / "scores.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return out
+
+
+@pytest.fixture(scope="session")
+def rated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """40 episodes and their scores; for reading only."""
+    return write_rated_run(tmp_path_factory.mktemp("rated") / "run")
+
+
+@pytest.fixture(name="write_rated_run")
+def _write_rated_run() -> Callable[..., Path]:
+    return write_rated_run
