@@ -13,6 +13,7 @@ from monitor.cli import (
     envs,
     evaluate,
     export,
+    grade,
     merge,
     metrics,
     policies,
@@ -70,6 +71,7 @@ app.command(name="replay")(replay.replay)
 app.command(name="calibrate")(calibrate.calibrate)
 app.command(name="report")(report.report)
 app.command(name="quality")(quality.quality)
+app.command(name="grade")(grade.grade)
 app.command(name="export")(export.export)
 app.command(name="envs")(envs.envs)
 app.command(name="policies")(policies.policies)

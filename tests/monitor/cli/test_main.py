@@ -25,6 +25,8 @@ COMMANDS = (
     "replay",
     "calibrate",
     "report",
+    "quality",
+    "grade",
     "export",
     "envs",
     "policies",
