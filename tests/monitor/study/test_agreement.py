@@ -21,7 +21,7 @@ SHROUT_FLEISS = [
 
 
 def test_the_textbook_table_has_the_textbook_coefficients() -> None:
-    found = icc(SHROUT_FLEISS)  # Shrout and Fleiss 1979, tables 2 and 4
+    found = icc(SHROUT_FLEISS)  # Shrout and Fleiss 1979
     assert found.single.value == pytest.approx(0.29, abs=0.005)
     assert found.average.value == pytest.approx(0.62, abs=0.005)
     # Their intervals as the package psych of R prints them for this table.
