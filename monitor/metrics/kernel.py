@@ -6,7 +6,7 @@ over the tokens of each group: of one step, or of each environment. The exponent
 with a shorter polynomial: Cody and Waite's reduction by multiples of log 2, then degree 5, whose
 coefficients from the second on minimise the largest relative error on [-log 2 / 2, log 2 / 2]
 (1.7e-7 with float32's rounding). The fingerprint multiplies and adds the bits of a token's sums by
-odd constants and goes on to the next token by xorshift and multiplication, as splitmix64 does.
+odd constants, goes on to the next token by one more and ends with a xorshift, as splitmix64 does.
 
 What numba keeps beside the source is made anew when this file changes, and no other: what the
 compiled code rests on, so the layout too, stands here.
@@ -80,10 +80,12 @@ M3: Final = u64(0xD6E8FEB86659FD93)
 M4: Final = u64(0xFF51AFD7ED558CCD)
 M5: Final = u64(0xC4CEB9FE1A85EC53)
 """Odd, and random otherwise: the primes and mixers of xxHash64, splitmix64 and MurmurHash3."""
-PRINTED: Final = (WEIGHTED, SQUARES, Z, SECOND, TOP, LOG_Z)
+PRINTED: Final = [WEIGHTED, SQUARES, Z, SECOND, TOP, LOG_Z]
 """Rows that the fingerprint is of, and by what they are multiplied."""
 MULTIPLIERS: Final = np.array((M0, M1, M2, M3, M4, M5))
-HALF: Final = u64(29)
+STEP: Final = M0
+"""Takes a fingerprint from one token to the next."""
+HALF: Final = u64(32)
 LAST: Final = u64(12)
 """Bits that the fingerprint leaves out, so that a float64 holds it exactly."""
 
@@ -188,8 +190,8 @@ def fingerprint(table: Any, tokens: int) -> float:
             + f64(table[TOP, i]).view(u64) * M4
             + f64(table[LOG_Z, i]).view(u64) * M5
         )
-        state = u64((u64(state ^ u64(state >> HALF)) + mixed) * M0)
-    return f64(u64(u64(state ^ u64(state >> HALF)) >> LAST))
+        state = u64(state * STEP + mixed)
+    return f64(u64(u64(u64(state ^ u64(state >> HALF)) * STEP) >> LAST))
 
 
 def pool_bins(table: Any, low: int, high: int, ids: Any, out: Any) -> None:

@@ -6,6 +6,7 @@ arXiv 2507.17049. All are higher = less certain, in [0, 1].
 
 from __future__ import annotations
 
+from functools import cache
 from math import log
 from typing import Final
 
@@ -34,6 +35,7 @@ from monitor.metrics.kernel import (
     SECOND,
     SHARE,
     SQUARES,
+    STEP,
     TOP,
     WEIGHTED,
     Z,
@@ -107,26 +109,25 @@ def pool(
     whole = table.reshape(len(table), 1 if span is None else 2, groups, -1)
     tokens = whole.shape[3]
     of_all, out = whole[:, 0], np.full((groups, POOLED), np.nan)
-    bad = (~np.isfinite(of_all[LARGEST])).sum(axis=1)
-    chosen = None if ids is None else ids.reshape(groups, tokens)
-    fitting: NDArray[np.bool_] = np.zeros(groups, dtype=bool)
-    if chosen is not None:
-        fitting = np.asarray(((chosen >= 0) & (chosen < v)).all(axis=1))
-        out[:, FITTING] = fitting
+    bad = tokens - np.isfinite(of_all[LARGEST]).sum(axis=1)
     _pool_metrics(of_all, out[:, OF_ALL:OF_BINS])
     out[:, PRINT] = fingerprint(of_all)
+    picked = None if ids is None else ids.reshape(groups, tokens)
     # What stands for an unusable token is left out at the end.
     with np.errstate(over="ignore", invalid="ignore"):
+        if picked is not None:
+            fitting = np.logical_and.reduce((picked >= 0) & (picked < v), axis=1, keepdims=True)
+            # Token by token, as the sums of huge logits may overflow.
+            mean = (of_all[CHOSEN] - of_all[LOG_Z]).sum(axis=1, keepdims=True) / tokens
+            out[:, FITTING] = fitting[:, 0]
+            out[:, ALPHA] = np.where(fitting, np.minimum(np.exp(mean), 1.0), np.nan)[:, 0]
+            picked = np.where(fitting, picked, 0 if span is None else span[0])
         if span is None:
             out[:, OF_BINS:MASS], out[:, MASS] = out[:, OF_ALL:OF_BINS], 1.0
         else:
-            picked = None if chosen is None else np.where(fitting[:, None], chosen, span[0])
             _pool_bins(whole, picked, span, out)
-        if fitting.any():
-            # Token by token, as the sums of huge logits may overflow.
-            mean = (of_all[CHOSEN] - of_all[LOG_Z]).sum(axis=1) / tokens
-            out[:, ALPHA] = np.where(fitting, np.minimum(np.exp(mean), 1.0), np.nan)
-    out[bad > 0] = np.where(np.arange(POOLED) < BAD, np.nan, out[bad > 0])
+    if bad.any():
+        out[bad > 0] = np.where(np.arange(POOLED) < BAD, np.nan, out[bad > 0])
     out[:, BAD] = bad
     return out
 
@@ -165,9 +166,14 @@ def fingerprint(part: FloatArray) -> FloatArray:
     >>> one != other, max(one, other) < 2.0**52
     (True, True)
     """
-    bits = np.ascontiguousarray(part[list(PRINTED)]).view(np.uint64)
-    mixed = (bits * MULTIPLIERS[:, None, None]).sum(axis=0, dtype=np.uint64)
-    state = np.zeros(len(mixed), dtype=np.uint64)
-    for each in mixed.T:
-        state = ((state ^ (state >> HALF)) + each) * MULTIPLIERS[0]
-    return ((state ^ (state >> HALF)) >> LAST).astype(np.float64)
+    bits = part[PRINTED, :, :].view(np.uint64)
+    mixed = (bits * MULTIPLIERS[:, None, None]).sum(axis=0)
+    state = (mixed * _steps(mixed.shape[1])).sum(axis=1)
+    found: FloatArray = (((state ^ (state >> HALF)) * STEP) >> LAST).astype(np.float64)
+    return found
+
+
+@cache
+def _steps(tokens: int) -> NDArray[np.uint64]:
+    """Return by what each token's share of a fingerprint is multiplied."""
+    return np.power(STEP, np.arange(tokens, dtype=np.uint64)[::-1])
