@@ -42,6 +42,7 @@ def evaluate(
     max_steps: Annotated[
         int | None, typer.Option("--max-steps", min=1, help="Limit of steps an episode.")
     ] = None,
+    keep_hidden: options.KeepHidden = False,
     checkpoint: options.Checkpoint = None,
     unnorm_key: options.UnnormKey = None,
     device: options.Device = None,
@@ -97,6 +98,7 @@ def evaluate(
             seed=seed,
             max_steps=max_steps,
             jobs=jobs,
+            keep_hidden=keep_hidden,
         )
     )
     if as_json:

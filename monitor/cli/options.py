@@ -79,6 +79,10 @@ EnvDeadline = Annotated[
         "reset, 10 times for making it.",
     ),
 ]
+KeepHidden = Annotated[
+    bool,
+    typer.Option("--keep-hidden", help="Keep the policy's features, for `vlawatch safe`."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Result as JSON on stdout.")]
 
 

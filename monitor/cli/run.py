@@ -86,6 +86,7 @@ def run(
     keep_logits: Annotated[
         bool, typer.Option("--keep-logits", help="Keep all logits in the run's folder (large).")
     ] = False,
+    keep_hidden: options.KeepHidden = False,
     sink: Annotated[
         list[str] | None,
         typer.Option("--sink", help="Observer of another package (vlawatch.sinks); repeatable."),
@@ -179,6 +180,10 @@ def run(
             from monitor.rollout.logits import LogitsRecorder
 
             observers = [*observers, LogitsRecorder(folder)]
+        if keep_hidden:
+            from monitor.rollout.hidden import HiddenRecorder
+
+            observers = [*observers, HiddenRecorder(folder)]
         result = run_sweep(
             world,
             agent,

@@ -1,7 +1,6 @@
 """The observer that keeps what the policy said in whole, for work after the run.
 
-``logits/episode-000003-attempt-1.npz`` beside the trace, written in one piece when the episode
-ends: a kill leaves no half file, and an episode that was killed is run again on resume.
+``logits/episode-000003-attempt-1.npz`` beside the trace, see :mod:`monitor.rollout.npz`.
 
 | array | shape, type | meaning |
 | --- | --- | --- |
@@ -15,7 +14,6 @@ Steps without logits, or with another shape than most of the episode's, are left
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any, Final, final
@@ -23,6 +21,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.rollout.npz import array_of, write_episode
 from monitor.rollout.records import EpisodeResult, EpisodeStart, StepRecord
 
 __all__ = ["FOLDER", "LogitsRecorder"]
@@ -49,9 +48,9 @@ class LogitsRecorder:
 
     def on_step(self, record: StepRecord) -> None:
         """Keep one step; what is no ``(N, V)`` array is a fault of the trace, not kept here."""
-        logits = _array(record.inputs.token_logits, np.float32)
+        logits = array_of(record.inputs.token_logits, np.float32)
         if logits is not None and logits.ndim == 2:
-            self._kept.append((record.step, logits, _array(record.inputs.token_ids, np.int64)))
+            self._kept.append((record.step, logits, array_of(record.inputs.token_ids, np.int64)))
             self._range = record.inputs.action_token_range or self._range
 
     def on_end(self, result: EpisodeResult) -> None:
@@ -62,29 +61,11 @@ class LogitsRecorder:
         kept = [one for one in self._kept if one[1].shape == shape]
         unknown = np.full(shape[0], -1, dtype=np.int64)
         ids = [unknown if row is None or row.shape != unknown.shape else row for *_, row in kept]
-        self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._folder / f"episode-{result.episode:06d}-attempt-{result.attempt}.npz"
-        draft = path.with_name(path.name + ".part")
-        with draft.open("wb") as file:
-            np.savez_compressed(
-                file,
-                step=np.array([step for step, *_ in kept], dtype=np.int64),
-                token_logits=np.stack([logits for _, logits, _ in kept]),
-                token_ids=np.stack(ids),
-                action_token_range=np.array(self._range or (0, shape[1]), dtype=np.int64),
-            )
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        arrays = {
+            "step": np.array([step for step, *_ in kept], dtype=np.int64),
+            "token_logits": np.stack([logits for _, logits, _ in kept]),
+            "token_ids": np.stack(ids),
+            "action_token_range": np.array(self._range or (0, shape[1]), dtype=np.int64),
+        }
+        write_episode(self._folder, result, arrays)
         self._kept = []
-
-
-def _array(value: Any, dtype: Any) -> NDArray[Any] | None:
-    """A copy of an array or tensor of any kind and device; None for anything else."""
-    try:
-        if hasattr(value, "detach"):
-            value = value.detach().cpu()
-            value = (value.float() if value.is_floating_point() else value).numpy()
-        return None if value is None else np.array(value, dtype=dtype)
-    except (TypeError, ValueError):
-        return None

@@ -35,6 +35,7 @@ from monitor.rollout import (
     run_header,
     run_sweep,
 )
+from monitor.rollout.hidden import HiddenRecorder
 from monitor.study.calibrate import calibrate
 from monitor.study.episodes import Run
 from monitor.study.findings import Findings, findings
@@ -78,6 +79,7 @@ class StudyPlan:
         seed: of every episode.
         max_steps: limit of steps an episode.
         jobs: arms that run at the same time, each in a process of its own.
+        keep_hidden: keep the policy's features of every step beside the traces.
     """
 
     out: Path
@@ -96,6 +98,7 @@ class StudyPlan:
     seed: int = 0
     max_steps: int | None = None
     jobs: int = 1
+    keep_hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +239,10 @@ def _run_arm(plan: StudyPlan, arm: _Arm, calibration: Calibration | None, makers
             arm.specs,
             out=plan.out / arm.name,
             header=header,
-            observers=[_Told(arm.name, len(arm.specs))],
+            observers=[
+                _Told(arm.name, len(arm.specs)),
+                *([HiddenRecorder(plan.out / arm.name)] if plan.keep_hidden else []),
+            ],
             resume=True,
             retry_errors=True,
             remake=make_env,
