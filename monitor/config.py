@@ -46,6 +46,9 @@ class MetricsConfig(_Section):
     cost a fifth of an update."""
     peaks: tuple[str, ...] = ()
     """Ids of metrics whose peak over the window is reported too, as ``<id>_peak``."""
+    safe: str | None = None
+    """Probe on the policy's features, as ``vlawatch safe`` writes it; gives ``SAFE`` and
+    ``SAFE-excess``. In a YAML file it is relative to that file."""
     plugins: tuple[str, ...] | None = None
     """Metrics of entry-point group ``vlawatch.metrics`` to load; None loads none."""
 
@@ -246,7 +249,9 @@ class MonitorConfig(_Section):
         """
         plain = self.metrics.model_copy(update={"peaks": (), "plugins": None, "info_window": None})
         bare = self.model_copy(update={"metrics": plain})
-        part = bare.model_dump_json(include={"control_dt_s", "metrics", "belief", "score"})
+        part = bare.model_dump_json(
+            include={"control_dt_s", "metrics", "belief", "score"}, exclude={"metrics": {"safe"}}
+        )
         return hashlib.sha256(part.encode()).hexdigest()[:16]
 
 
@@ -277,7 +282,11 @@ def load_config(name_or_path: str | Path) -> MonitorConfig:
     except (OSError, yaml.YAMLError) as error:
         message = f"cannot read monitor configuration {path}: {error}"
         raise ConfigError(message) from error
-    return parse_config(data, source=str(path))
+    config = parse_config(data, source=str(path))
+    if config.metrics.safe is None:
+        return config
+    metrics = config.metrics.model_copy(update={"safe": str(path.parent / config.metrics.safe)})
+    return config.model_copy(update={"metrics": metrics})
 
 
 def parse_config(data: Any, source: str = "given mapping") -> MonitorConfig:

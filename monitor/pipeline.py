@@ -21,7 +21,7 @@ from monitor.gripper import GripperCommands
 from monitor.maker import maker
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.evidence import Extractor
-from monitor.metrics.plugins import MetricSetting, load_plugins
+from monitor.metrics.plugins import MetricSetting, build_plugins
 from monitor.records import Alert, Decision, Evidence, Fault, FloatArray, Mode, Numbers, Step
 from monitor.recovery import Retreat
 from monitor.score import Scoring, moved_signals
@@ -75,7 +75,7 @@ class Monitor:
         self._low, self._high = low, high
         metrics = config.metrics
         about = MetricSetting(action_low=low, action_high=high, window=metrics.window)
-        plugins = load_plugins(metrics.plugins, about)
+        (plugins,) = build_plugins(metrics, about, 1)
         self._extractor = Extractor(low, high, plugins)
         self._blank = dict.fromkeys((*CATALOGUE, *(name for one in plugins for name in one.ids)))
         noise = None if calibration is None else calibration.noise

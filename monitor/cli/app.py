@@ -23,6 +23,7 @@ from monitor.cli import (
     replay,
     report,
     run,
+    safe,
     serve,
     sweep,
 )
@@ -69,6 +70,7 @@ app.command(name="sweep")(sweep.sweep)
 app.command(name="merge")(merge.merge)
 app.command(name="replay")(replay.replay)
 app.command(name="calibrate")(calibrate.calibrate)
+app.command(name="safe")(safe.safe)
 app.command(name="report")(report.report)
 app.command(name="quality")(quality.quality)
 app.command(name="grade")(grade.grade)

@@ -8,6 +8,7 @@ from typing import Final
 VALLE: Final = "Valle et al., arXiv 2507.17049"
 TRI_INFO: Final = "Tri-Info, arXiv 2606.19998"
 DARABI: Final = "Darabi et al., arXiv 2606.20479"
+SAFE: Final = "SAFE, Gu et al., arXiv 2506.09937"
 OWN: Final = "this project"
 
 
@@ -224,6 +225,28 @@ def _others() -> list[MetricInfo]:
     ]
 
 
+def _probe() -> list[MetricInfo]:
+    needs = ("hidden",)
+    return [
+        MetricInfo(
+            id="SAFE",
+            meaning="likelihood of failure by the policy's features, summed over the steps so far;"
+            " with ``metrics.safe``",
+            high=None,
+            needs=needs,
+            source=SAFE,
+        ),
+        MetricInfo(
+            id="SAFE-excess",
+            meaning="SAFE above the conformal band of successful rollouts; above 0 is an alarm",
+            low=None,
+            high=None,
+            needs=needs,
+            source=SAFE,
+        ),
+    ]
+
+
 def _flow() -> list[MetricInfo]:
     head = "of the action expert's untrained language head; the replication code's expert_scores"
     names = {
@@ -261,5 +284,7 @@ def _flow() -> list[MetricInfo]:
     ]
 
 
-CATALOGUE: Final = {info.id: info for info in (*_tokens(), *_differences(), *_others(), *_flow())}
+CATALOGUE: Final = {
+    info.id: info for info in (*_tokens(), *_differences(), *_others(), *_probe(), *_flow())
+}
 """By id; all are higher = worse unless their meaning says otherwise."""

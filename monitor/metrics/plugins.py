@@ -8,7 +8,10 @@ from importlib.metadata import entry_points
 from math import isfinite
 from typing import Any, Final, Protocol
 
+from monitor.config import MetricsConfig
 from monitor.errors import ConfigError, unknown_name
+from monitor.metrics.probe_file import ProbeFile
+from monitor.metrics.safe import SafeMetric
 from monitor.records import Fault, FloatArray, Step
 
 GROUP: Final = "vlawatch.metrics"
@@ -51,6 +54,21 @@ def load_plugins(names: tuple[str, ...] | None, setting: MetricSetting) -> list[
             raise ConfigError(unknown_name("metric plugin", name, found))
         built.append(found[name].load()(setting))
     return built
+
+
+def build_plugins(
+    metrics: MetricsConfig, setting: MetricSetting, count: int
+) -> list[list[MetricPlugin]]:
+    """Return what runs beside the shipped metrics, ``count`` times; a probe is read once.
+
+    Raises:
+        ConfigError: a name that no package offers, or a probe that cannot be read.
+    """
+    probe = None if metrics.safe is None else ProbeFile.load(metrics.safe)
+    own: list[list[MetricPlugin]] = [
+        [] if probe is None else [SafeMetric(probe)] for _ in range(count)
+    ]
+    return [[*each, *load_plugins(metrics.plugins, setting)] for each in own]
 
 
 def measure(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,7 @@ class HiddenRecorder:
             return
         size, _ = Counter(len(row) for _, row in self._kept).most_common(1)[0]
         kept = [one for one in self._kept if len(one[1]) == size]
-        arrays = {
+        arrays: dict[str, NDArray[Any]] = {
             "step": np.array([step for step, _ in kept], dtype=np.int64),
             "hidden": np.stack([row for _, row in kept]),
         }

@@ -61,7 +61,7 @@ class LogitsRecorder:
         kept = [one for one in self._kept if one[1].shape == shape]
         unknown = np.full(shape[0], -1, dtype=np.int64)
         ids = [unknown if row is None or row.shape != unknown.shape else row for *_, row in kept]
-        arrays = {
+        arrays: dict[str, NDArray[Any]] = {
             "step": np.array([step for step, *_ in kept], dtype=np.int64),
             "token_logits": np.stack([logits for _, logits, _ in kept]),
             "token_ids": np.stack(ids),

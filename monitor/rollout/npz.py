@@ -43,11 +43,12 @@ def attempt_of(path: Path) -> tuple[int, int] | None:
 
 def write_episode(folder: Path, result: EpisodeResult, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write the arrays of an episode that has ended, all or nothing."""
+    given: dict[str, Any] = dict(arrays)
     folder.mkdir(parents=True, exist_ok=True)
     path = episode_path(folder, result.episode, result.attempt)
     draft = path.with_name(path.name + ".part")
     with draft.open("wb") as file:
-        np.savez_compressed(file, **dict(arrays))
+        np.savez_compressed(file, **given)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)

@@ -185,8 +185,11 @@ class Run:
         if "action_low" not in space or "action_high" not in space:
             msg = f"{self.path}/run.json does not name the action space; the run cannot be replayed"
             raise TraceError(msg)
+        chosen = self.config if config is None else config
+        # A probe's values are in the evidence, its input is not: the file would do nothing here.
+        metrics = chosen.metrics.model_copy(update={"safe": None})
         return Monitor(
-            self.config if config is None else config,
+            chosen.model_copy(update={"metrics": metrics}),
             action_low=space["action_low"],
             action_high=space["action_high"],
             calibration=calibration,

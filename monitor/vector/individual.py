@@ -14,7 +14,7 @@ from monitor.faults import Detector, Scene, Setting, plugin_detectors
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.evidence import Extractor
 from monitor.metrics.information import IDS, Information
-from monitor.metrics.plugins import MetricSetting, load_plugins
+from monitor.metrics.plugins import MetricSetting, build_plugins
 from monitor.records import Evidence, FloatArray, Step
 from monitor.vector.evidence import note
 from monitor.vector.history import Mask
@@ -30,7 +30,7 @@ class Individuals:
     def __init__(self, metrics: MetricsConfig, setting: Setting, n: int) -> None:
         low, high = setting.action_low, setting.action_high
         about = MetricSetting(action_low=low, action_high=high, window=metrics.window)
-        plugins = [load_plugins(metrics.plugins, about) for _ in range(n)]
+        plugins = build_plugins(metrics, about, n)
         self._n = n
         self._extractors = [Extractor(low, high, each) for each in plugins]
         self._ids = tuple(name for plugin in plugins[0] for name in plugin.ids)
