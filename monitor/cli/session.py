@@ -15,6 +15,7 @@ from monitor.cli.options import pairs
 from monitor.config import MonitorConfig, config_folder, load_config
 from monitor.errors import ConfigError, EnvStartError, MonitorError
 from monitor.fit import fit_config
+from monitor.metrics.probe_file import ProbeFile
 from monitor.pipeline import Monitor
 from monitor.transition import action_bounds
 
@@ -155,6 +156,7 @@ def make_monitor(
     """
     low, high = action_bounds(env)
     settings = fit_config(with_switches(load_config(config), **switches), env, policy)
+    _check_probe(settings.metrics.safe, policy, policy_name)
     task = getattr(env.unwrapped, "task", None)
     fitted = find_calibration(
         settings,
@@ -165,6 +167,17 @@ def make_monitor(
         task=task if isinstance(task, str) else None,
     )
     return Monitor(settings, action_low=low, action_high=high, calibration=fitted)
+
+
+def _check_probe(path: str | None, policy: Any, policy_name: str) -> None:
+    """Say so where a probe has nothing to look at, or was trained on another policy."""
+    if path is None:
+        return
+    trained = ProbeFile.load(path).header.policy
+    if "hidden" not in getattr(policy, "signals", ()):
+        log.warning("%s gives no features, so that SAFE stays unknown", policy_name)
+    elif trained != policy_name:
+        log.warning("the probe %s was trained on %s, not on %s", path, trained, policy_name)
 
 
 def find_calibration(
