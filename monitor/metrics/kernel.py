@@ -80,9 +80,9 @@ M3: Final = u64(0xD6E8FEB86659FD93)
 M4: Final = u64(0xFF51AFD7ED558CCD)
 M5: Final = u64(0xC4CEB9FE1A85EC53)
 """Odd, and random otherwise: the primes and mixers of xxHash64, splitmix64 and MurmurHash3."""
-PRINTED: Final = [WEIGHTED, SQUARES, Z, SECOND, TOP, LOG_Z]
-"""Rows that the fingerprint is of, and by what they are multiplied."""
-MULTIPLIERS: Final = np.array((M0, M1, M2, M3, M4, M5))
+PRINTED: Final = slice(WEIGHTED, LOG_Z + 1)
+"""Rows that the fingerprint is of, and by what they are multiplied; the largest logit is in log Z."""
+MULTIPLIERS: Final = np.array((M0, M1, M2, M3, 0, M4, M5), dtype=u64)
 STEP: Final = M0
 """Takes a fingerprint from one token to the next."""
 HALF: Final = u64(32)

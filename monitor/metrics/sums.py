@@ -254,7 +254,7 @@ def digest_of(
         chosen = NO_IDS if ids is None else ids if ids.flags.carray else np.array(ids)
         kernel(plain, chosen, low, high, out)
         return out
-    columns = None if ids is None else np.where((ids >= 0) & (ids < v), ids, 0)
+    columns = None if ids is None else np.minimum(np.maximum(ids, 0), v - 1)
     table = table_of(logits, columns, span, scratch)
     pooled = pool(table, ids, span, groups=groups, v=v)
     by_group = table[:rows].reshape(rows, parts, groups, tokens).transpose(2, 0, 1, 3)

@@ -6,7 +6,7 @@ arXiv 2507.17049. All are higher = less certain, in [0, 1].
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from math import log
 from typing import Final
 
@@ -49,6 +49,7 @@ VALUES: Final = slice(ENTROPY, MARGIN + 1)
 """Rows of the metrics, in the order of :data:`NAMES`."""
 
 
+@lru_cache(maxsize=8)
 def affine(v: int) -> tuple[FloatArray, FloatArray]:
     """Return offset and factor, ``(4,)``, from -H, sum p^2, p1, p2 - p1 of V classes to the metrics."""
     scale = 1.0 - 1.0 / v
@@ -109,7 +110,7 @@ def pool(
     whole = table.reshape(len(table), 1 if span is None else 2, groups, -1)
     tokens = whole.shape[3]
     of_all, out = whole[:, 0], np.full((groups, POOLED), np.nan)
-    bad = tokens - np.isfinite(of_all[LARGEST]).sum(axis=1)
+    bad = tokens - np.add.reduce(np.isfinite(of_all[LARGEST]), axis=1)
     _pool_metrics(of_all, out[:, OF_ALL:OF_BINS])
     out[:, PRINT] = fingerprint(of_all)
     picked = None if ids is None else ids.reshape(groups, tokens)
@@ -135,8 +136,8 @@ def pool(
 def _pool_metrics(part: FloatArray, out: FloatArray) -> None:
     """Write mean and maximum over tokens; tokens outermost, so that groups run innermost."""
     by_token = np.ascontiguousarray(part[VALUES].transpose(2, 0, 1))
-    out[:, 0::2] = (by_token.sum(axis=0) / len(by_token)).T
-    out[:, 1::2] = by_token.max(axis=0).T
+    out[:, 0::2] = (np.add.reduce(by_token, axis=0) / len(by_token)).T
+    out[:, 1::2] = np.maximum.reduce(by_token, axis=0).T
 
 
 def _pool_bins(
@@ -166,14 +167,14 @@ def fingerprint(part: FloatArray) -> FloatArray:
     >>> one != other, max(one, other) < 2.0**52
     (True, True)
     """
-    bits = part[PRINTED, :, :].view(np.uint64)
-    mixed = (bits * MULTIPLIERS[:, None, None]).sum(axis=0)
-    state = (mixed * _steps(mixed.shape[1])).sum(axis=1)
+    bits = part[PRINTED].view(np.uint64)
+    mixed = np.add.reduce(bits * MULTIPLIERS[:, None, None], axis=0)
+    state = np.add.reduce(mixed * _steps(mixed.shape[1]), axis=1)
     found: FloatArray = (((state ^ (state >> HALF)) * STEP) >> LAST).astype(np.float64)
     return found
 
 
-@cache
+@lru_cache(maxsize=8)
 def _steps(tokens: int) -> NDArray[np.uint64]:
     """Return by what each token's share of a fingerprint is multiplied."""
     return np.power(STEP, np.arange(tokens, dtype=np.uint64)[::-1])
