@@ -19,6 +19,7 @@ class VectorRetreats:
     def __init__(self, config: RecoveryConfig, low: FloatArray, high: FloatArray, n: int) -> None:
         self._config = config
         self._commands = GripperCommands.of(config)
+        self._gripper = self._commands.column(len(low))
         self._low, self._high = low, high
         self._neutral = np.clip(np.zeros(len(low)), low, high)
         self._told = np.full(n, np.nan)
@@ -39,7 +40,9 @@ class VectorRetreats:
 
     def note_actions(self, action: FloatArray, which: Mask) -> None:
         """Keep what the policies of some environments ask of the gripper."""
-        grip = action[:, self._config.gripper_index]
+        if self._gripper < 0:
+            return
+        grip = action[:, self._gripper]
         # A command that is told again says nothing new.
         envs = np.flatnonzero(which & (grip != self._told))
         if len(envs):
@@ -90,13 +93,11 @@ class VectorRetreats:
         moving = moving & ~np.isnan(place[:, 0])
         if out.shape[1] >= 3 and moving.any():
             out[moving, :3] = self._deltas(envs[moving], place[moving])
-        if out.shape[1] > 3:
+        if out.shape[1] > 3 and self._gripper >= 0:
             low, high = config.held_opening
             held = np.isnan(gripper) | ((low < gripper) & (gripper < high))
             close = self._closing[envs] & held
-            out[:, config.gripper_index] = np.where(
-                close, config.gripper_close, config.gripper_open
-            )
+            out[:, self._gripper] = np.where(close, config.gripper_close, config.gripper_open)
         return np.clip(out, self._low, self._high)
 
     def _deltas(self, envs: Ints, place: FloatArray) -> FloatArray:

@@ -320,6 +320,15 @@ def test_a_batch_of_the_wrong_shape_is_a_fault_everywhere() -> None:
     assert decision.modes == [Mode.HALT] * 2
 
 
+def test_an_action_without_the_gripper_that_is_configured_is_taken() -> None:
+    config, high = MonitorConfig.model_validate({"recovery": {"gripper_index": 6}}), np.ones(5)
+    vector = VectorMonitor(config, num_envs=2, action_low=-high, action_high=high)
+    for error in (None, "STALE_ACTION: late"):
+        decision = vector.update(Step(action=np.zeros((2, 5)), policy_error=error))
+    assert decision.modes == [Mode.RECOVER] * 2
+    assert decision.action.tolist() == np.zeros((2, 5)).tolist()
+
+
 def test_no_environment_is_refused() -> None:
     with pytest.raises(DimensionError):
         VectorMonitor(num_envs=0, action_low=LOW, action_high=-LOW)
