@@ -30,7 +30,6 @@ class Batch:
         success: ``(N,)`` the task's own verdict.
         alpha: ``(N,)``.
         logits_id: ``(N,)`` fingerprints of the logits, NaN where they are unusable; None without.
-        print_of_logits: the same as ``(N, 1)``.
         values: ``(N,)`` by metric id.
         faults: ``(N,)`` by code.
     """
@@ -44,7 +43,6 @@ class Batch:
     success: FloatArray
     alpha: FloatArray
     logits_id: FloatArray | None
-    print_of_logits: FloatArray | None
     values: dict[str, FloatArray] = field(default_factory=dict)
     faults: dict[str, Mask] = field(default_factory=dict)
 
@@ -84,7 +82,6 @@ def read(step: Step, n: int, dim: int, scratch: Scratch) -> Batch:
     return Batch(
         action=action, place=place, turn=turn, goal=goal, gripper=gripper, latency=latency,
         success=success, alpha=alpha, logits_id=logits_id,
-        print_of_logits=None if logits_id is None else logits_id[:, None],
         values=values, faults=faults,
     )  # fmt: skip
 
