@@ -24,6 +24,8 @@ class Retreat:
     def __init__(self, config: RecoveryConfig, low: FloatArray, high: FloatArray) -> None:
         self._config = config
         self._commands = GripperCommands.of(config)
+        column = self._commands.column(len(low))
+        self._column = column if column >= 0 else None
         self._low = low
         self._high = high
         self._neutral = np.clip(np.zeros(len(low)), low, high)
@@ -54,8 +56,8 @@ class Retreat:
 
     def note_action(self, action: Numbers | None) -> None:
         """Keep what the policy last asked of the gripper."""
-        if action is not None:
-            grip = action[self._commands.index]
+        if action is not None and self._column is not None:
+            grip = action[self._column]
             closing = self._commands.closing(grip, self._told)
             if closing is not None:
                 self.closing, self._told = closing, grip
@@ -79,9 +81,9 @@ class Retreat:
         if moving and evidence.tcp_position is not None and len(out) >= 3:
             out[:3] = self._delta(evidence.tcp_position)
         config = self._config
-        if len(out) > 3:
+        if len(out) > 3 and self._column is not None:
             grip = config.gripper_close if self.holds(evidence) else config.gripper_open
-            out[config.gripper_index] = grip
+            out[self._column] = grip
         return np.clip(out, self._low, self._high)
 
     def _delta(self, place: Numbers) -> FloatArray:

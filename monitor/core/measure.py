@@ -175,10 +175,10 @@ def _move(
     no_turn = 0.0 if zeros and s[RUN_TURN] == steps else nan
     if action or place or turn:
         for j in range(3 * width):
-            total = 0.0
-            for k in range(count):
-                total += s[absolute + 3 * width * k + j]
-            s[sums + j] = total
+            s[sums + j] = s[absolute + j]
+        for k in range(1, count):
+            for j in range(3 * width):
+                s[sums + j] += s[absolute + 3 * width * k + j]
     divisor = 1.0
     for k in range(3):
         row, base = sums + k * width, INSTABILITY + 6 * k
@@ -204,7 +204,7 @@ def _move(
     if place:
         x = y = z = 0.0
         for j in range(window):
-            from_ = places + 3 * ((now_at + 1 + j) % window)
+            from_ = places + 3 * _wrapped(now_at + 1 + j, window)
             weight = c[JERK + j]
             x += weight * s[from_]
             y += weight * s[from_ + 1]
@@ -267,10 +267,11 @@ def _turn_back(
             o[REVERSAL] = s[turns + step % window] = back
             s[TURNS] += 1.0
     o[REV] = nan
+    now = step % window
     if s[TURNS] >= window - 1:
         count = 0.0
         for j in range(window - 1):
-            count += s[turns + (step + window - j) % window]
+            count += s[turns + _wrapped(now + window - j, window)]
         o[REV] = count / (window - 1)
 
 
@@ -311,8 +312,14 @@ def _path(s: Row, begin: int, now_at: int, window: int) -> float:
     """Return the sum of the window's W - 1 newest lengths, oldest first."""
     path = 0.0
     for j in range(2, window + 1):
-        path += s[begin + (now_at + j) % window]
+        path += s[begin + _wrapped(now_at + j, window)]
     return path
+
+
+@within
+def _wrapped(place: int, window: int) -> int:
+    """Return ``place % window`` of a place below ``2 * window``, without the division."""
+    return place - window if place >= window else place
 
 
 @within

@@ -49,6 +49,12 @@ class Batch:
 
 def read(step: Step, n: int, dim: int, scratch: Scratch) -> Batch:
     """Return the arrays of ``step``, whose fields have a leading axis of ``n`` environments."""
+    # Infinities among what is added up are what this looks for.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _read(step, n, dim, scratch)
+
+
+def _read(step: Step, n: int, dim: int, scratch: Scratch) -> Batch:
     faults: dict[str, Mask] = {}
     values: dict[str, FloatArray] = {}
     action = rows(step.action, n, (dim,), "ACTION", faults)
@@ -59,8 +65,9 @@ def read(step: Step, n: int, dim: int, scratch: Scratch) -> Batch:
         far = np.asarray((np.abs(place) > FARTHEST_M).any(axis=1))
         place[far] = np.nan
     if step.tcp_quaternion is not None:
-        with np.errstate(over="ignore"):
-            norm = np.sqrt(np.einsum("ij,ij->i", turn, turn))
+        # In the order in which a single monitor adds them, for the same bits.
+        w, x, y, z = turn.T
+        norm = np.sqrt(w * w + x * x + y * y + z * z)
         bent = np.abs(norm - 1.0) > UNIT_TOLERANCE
         norm[bent] = np.nan
         turn /= norm[:, None]
@@ -96,6 +103,11 @@ def rows(
     value: Any, n: int, shape: tuple[int, ...], kind: str, faults: dict[str, Mask]
 ) -> FloatArray:
     """Return ``(n, *shape)`` floats, a whole row NaN where any of it is not finite."""
+    # Finite numbers have a finite sum; where it is not finite, a look at each decides.
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (n, *shape):
+        total = np.add.reduce(value, axis=None)
+        if total - total == 0.0:
+            return value.copy()
     out = np.full((n, *shape), np.nan)
     if value is None:
         return out
@@ -105,9 +117,7 @@ def rows(
     if array is None or array.shape != (n, *shape):
         note(faults, f"{kind}_SHAPE", np.ones(n, dtype=bool))
         return out
-    # Finite numbers have a finite sum; where it is not finite, a look at each decides.
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = array.sum()
+    total = array.sum()
     if np.isfinite(total):
         out[:] = array
         return out

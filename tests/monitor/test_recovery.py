@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor import Evidence
+from monitor import Evidence, Mode, Monitor, MonitorConfig, Step
 from monitor.config import RecoveryConfig
 from monitor.recovery import Retreat
 
@@ -92,3 +92,19 @@ def test_gripper_values_are_configurable_and_clipped() -> None:
     retreat = Retreat(RecoveryConfig(gripper_open=-1.0, gripper_close=1.0), low, high)
     retreat.begin(Evidence())
     assert retreat.action(Evidence(gripper=0.5), moving=True)[-1] == 0.0
+
+
+@pytest.mark.parametrize("index", [6, -5])
+def test_a_gripper_index_beyond_the_action_is_no_gripper(index: int) -> None:
+    config = MonitorConfig.model_validate(
+        {"recovery": {"gripper_index": index}, "controller": {"budget": 9, "tau_halt": 2.0}}
+    )
+    monitor = Monitor(config, action_low=[-1.0] * 4, action_high=[1.0] * 4)
+    rng = np.random.default_rng(4)
+    modes = set()
+    for _ in range(40):
+        action = rng.uniform(-1.0, 1.0, 4)
+        decision = monitor.update(Step(action=action, tcp_position=np.zeros(3), gripper=0.5))
+        assert decision.action is not None
+        modes.add(decision.mode)
+    assert modes == {Mode.TASK, Mode.RECOVER}
