@@ -27,6 +27,10 @@ def safe(
     penalty: Annotated[
         float, typer.Option("--penalty", min=0.0, help="On the squared weights.")
     ] = 1e-2,
+    unseen: Annotated[
+        list[str] | None,
+        typer.Option("--unseen", help="Kind of disturbance that only judges; repeatable."),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of split and weights.")] = 0,
     as_json: options.AsJson = False,
 ) -> None:
@@ -42,7 +46,10 @@ def safe(
     one_thread()
     check_writable(out.parent)
     fitted = fit_probe(
-        runs, alpha, Training(units=units, epochs=epochs, penalty=penalty, seed=seed)
+        runs,
+        alpha,
+        Training(units=units, epochs=epochs, penalty=penalty, seed=seed),
+        unseen=unseen or (),
     )
     fitted.probe.save(out)
     if as_json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile
@@ -26,7 +26,7 @@ class Labelled:
         features: ``(T, F)`` one row for every step whose features are finite.
         failed: not solved at the end.
         scene: index.
-        disturbed: whether it was.
+        disturbance: kind, None for a clean episode.
         scores: the monitor's own score by step.
         tau: threshold of that score in force.
     """
@@ -34,7 +34,7 @@ class Labelled:
     features: NDArray[np.float32]
     failed: bool
     scene: int
-    disturbed: bool
+    disturbance: str | None
     scores: Sequence[float | None]
     tau: float
 
@@ -47,15 +47,17 @@ class Parts:
         train: fit the network.
         band: their successes fit the band.
         rest: nothing was fitted on them.
+        unseen: nor on these, whose kinds of disturbance are in none of the others.
     """
 
     train: Sequence[Labelled]
     band: Sequence[Labelled]
     rest: Sequence[Labelled]
+    unseen: Sequence[Labelled] = ()
 
     @property
     def held_out(self) -> list[Labelled]:
-        """Those that the network has not seen."""
+        """Those that the network has not seen, of kinds that it has."""
         return [*self.band, *self.rest]
 
 
@@ -91,7 +93,7 @@ def read_labelled(runs: Sequence[Run]) -> list[Labelled]:
                 features=features,
                 failed=one.outcome == "failure",
                 scene=one.scene,
-                disturbed=one.disturbance is not None,
+                disturbance=one.disturbance,
                 scores=one.scores,
                 tau=run.tau_recover,
             )
@@ -106,7 +108,7 @@ def read_labelled(runs: Sequence[Run]) -> list[Labelled]:
     return labelled
 
 
-def deal(episodes: Sequence[Labelled], seed: int) -> Parts:
+def deal(episodes: Sequence[Labelled], seed: int, unseen: Collection[str] = ()) -> Parts:
     """Half of the scenes train, a quarter calibrates, a quarter judges, failures evenly.
 
     A scene goes to one part with all its episodes: two runs of it are no independent evidence.
@@ -114,7 +116,10 @@ def deal(episodes: Sequence[Labelled], seed: int) -> Parts:
     Args:
         episodes: all.
         seed: of the order.
+        unseen: kinds of disturbance to keep out of all three.
     """
+    apart = [one for one in episodes if one.disturbance in unseen]
+    episodes = [one for one in episodes if one.disturbance not in unseen]
     rng = np.random.default_rng(seed)
     hard = {one.scene for one in episodes if one.failed}
     parts: tuple[list[int], ...] = ([], [], [])
@@ -122,7 +127,7 @@ def deal(episodes: Sequence[Labelled], seed: int) -> Parts:
         for place, scene in enumerate(rng.permutation(sorted(group)).tolist()):
             parts[(0, 1, 0, 2)[place % 4]].append(scene)
     train, band, rest = ([one for one in episodes if one.scene in set(part)] for part in parts)
-    return Parts(train=train, band=band, rest=rest)
+    return Parts(train=train, band=band, rest=rest, unseen=apart)
 
 
 def _features(run: Path, episode: Episode) -> NDArray[np.float32] | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from monitor.errors import CalibrationError
+from monitor.errors import CalibrationError, ConfigError, unknown_name
 from monitor.metrics.probe_file import ProbeFile, ProbeHeader
 from monitor.metrics.safe import failure_curve
 from monitor.records import FloatArray
@@ -52,7 +52,11 @@ class FitResult:
 
 
 def fit_probe(
-    runs: Sequence[Path | str], alpha: float = 0.1, training: Training | None = None
+    runs: Sequence[Path | str],
+    alpha: float = 0.1,
+    training: Training | None = None,
+    *,
+    unseen: Collection[str] = (),
 ) -> FitResult:
     """Train a probe on half of the scenes, fit its band on a quarter, judge it on what is left.
 
@@ -63,6 +67,7 @@ def fit_probe(
         runs: folders, all of one policy in one environment.
         alpha: promised rate of successful episodes that leave the band.
         training: settings of the training; None takes the defaults.
+        unseen: kinds of disturbance that only judge: does it hear failures of kinds not met?
 
     Raises:
         CalibrationError: no features, too few failures, or too few successes for ``alpha``.
@@ -71,7 +76,8 @@ def fit_probe(
     training = Training() if training is None else training
     loaded = [Run.load(run) for run in runs]
     episodes = read_labelled(loaded)
-    parts = deal(episodes, training.seed)
+    _check_kinds(episodes, unseen)
+    parts = deal(episodes, training.seed, unseen)
     _check(episodes, parts, alpha)
     network = train(parts.train, training)
     size = episodes[0].features.shape[1]
@@ -113,6 +119,13 @@ def fit_band(curves: Sequence[FloatArray], alpha: float) -> FloatArray:
     longest = max(len(one) for one in curves)
     padded = [np.pad(one, (0, longest - len(one)), mode="edge") for one in curves]
     return functional_band(np.stack(padded), alpha)
+
+
+def _check_kinds(episodes: Sequence[Labelled], unseen: Collection[str]) -> None:
+    known = {one.disturbance for one in episodes if one.disturbance is not None}
+    for kind in unseen:
+        if kind not in known:
+            raise ConfigError(unknown_name("disturbance in these runs", kind, known))
 
 
 def _check(episodes: Sequence[Labelled], parts: Parts, alpha: float) -> None:

@@ -26,7 +26,7 @@ class Comparison:
     """AUROC of probe and score on the same episodes.
 
     Attributes:
-        scenes: "all", "clean" or "disturbed".
+        scenes: "all", "clean", "disturbed", or "unseen and clean".
         steps: first steps that both may use; None is the whole episode.
         safe: of the probe.
         score: of the monitor's score.
@@ -49,11 +49,13 @@ class Alarms:
     Attributes:
         false: successes alarmed, of those that the band was not fitted on.
         caught: failures alarmed, of those that the network was not trained on.
+        unseen: failures alarmed, of the kinds kept out; None without such.
         median_step: of the alarm in those failures, None without one.
     """
 
     false: Rate
     caught: Rate
+    unseen: Rate | None
     median_step: float | None
 
 
@@ -93,12 +95,14 @@ class ProbeReport:
         ]
         lines += [
             "",
-            "| alarm | false alarms on successes | failures alarmed | median step of the alarm |",
-            "| --- | --- | --- | --- |",
+            "| alarm | false alarms on successes | failures alarmed | median step of the alarm "
+            "| failures of unseen kinds alarmed |",
+            "| --- | --- | --- | --- | --- |",
         ]
         lines += [
             f"| {name} | {one.false.to_text()} | {one.caught.to_text()} "
-            f"| {'none' if one.median_step is None else f'{one.median_step:g}'} |"
+            f"| {'none' if one.median_step is None else f'{one.median_step:g}'} "
+            f"| {'–' if one.unseen is None else one.unseen.to_text()} |"
             for name, one in (("SAFE above its band", self.band), ("score", self.threshold))
         ]
         return "\n".join(lines)
@@ -112,23 +116,26 @@ def judge(probe: ProbeFile, parts: Parts, seed: int = 0) -> ProbeReport:
         parts: of all episodes.
         seed: of the bootstrap.
     """
-    curves = {id(one): failure_curve(probe, one.features) for one in parts.held_out}
+    judged = [*parts.held_out, *parts.unseen]
+    curves = {id(one): failure_curve(probe, one.features) for one in judged}
+    clean = [one for one in parts.held_out if one.disturbance is None]
     views: Mapping[str, list[Labelled]] = {
         "all": parts.held_out,
-        "clean": [one for one in parts.held_out if not one.disturbed],
-        "disturbed": [one for one in parts.held_out if one.disturbed],
+        "clean": clean,
+        "disturbed": [one for one in parts.held_out if one.disturbance is not None],
+        "unseen and clean": [*parts.unseen, *clean] if parts.unseen else [],
     }
     compared = [
         found
         for name, view in views.items()
-        if name == "all" or len(view) < len(parts.held_out)
+        if name == "all" or len(clean) < len(parts.held_out)
         for steps in (None, *PREFIXES)
         if (found := _compare(name, steps, view, curves, seed)) is not None
     ]
     band = {key: _first(curve[: len(probe.band)] > probe.band[: len(curve)])
             for key, curve in curves.items()}  # fmt: skip
     own = {id(one): _first([score is not None and score >= one.tau for score in one.scores])
-           for one in parts.held_out}  # fmt: skip
+           for one in judged}  # fmt: skip
     return ProbeReport(
         comparisons=compared, band=_alarms(parts, band), threshold=_alarms(parts, own)
     )
@@ -176,8 +183,14 @@ def _alarms(parts: Parts, first: Mapping[int, int | None]) -> Alarms:
     return Alarms(
         false=wilson(sum(at is not None for at in solved), len(solved)),
         caught=wilson(len(steps), len(failed)),
+        unseen=_caught(parts.unseen, first) if parts.unseen else None,
         median_step=float(np.median(steps)) if steps else None,
     )
+
+
+def _caught(episodes: Sequence[Labelled], first: Mapping[int, int | None]) -> Rate:
+    failed = [first[id(one)] is not None for one in episodes if one.failed]
+    return wilson(sum(failed), len(failed))
 
 
 def _first(above: Any) -> int | None:

@@ -13,7 +13,7 @@ import pytest
 
 from monitor import Monitor, MonitorConfig, Step
 from monitor.cli.main import main
-from monitor.errors import CalibrationError
+from monitor.errors import CalibrationError, ConfigError
 from monitor.metrics.probe_file import ProbeFile
 from monitor.metrics.safe import failure_curve
 from monitor.study.episodes import Run
@@ -71,7 +71,7 @@ def labelled(count: int, failed: Callable[[int], bool], steps: int = 4) -> list[
     return [
         Labelled(
             features=np.full((steps, 2), float(failed(i)), dtype=np.float32),
-            failed=failed(i), scene=i // 2, disturbed=False, scores=[0.1] * steps, tau=0.5,
+            failed=failed(i), scene=i // 2, disturbance=None, scores=[0.1] * steps, tau=0.5,
         )
         for i in range(count)
     ]  # fmt: skip
@@ -106,6 +106,20 @@ def test_no_scene_is_on_both_sides_and_failures_are_dealt_evenly() -> None:
     assert len(parts.train) == len(parts.held_out) == 40
     other = deal(episodes, seed=4)
     assert {one.scene for one in other.train} != scenes[0]
+
+
+def test_kinds_kept_out_only_judge(runs: list[Path]) -> None:
+    fitted = fit_probe(runs, 0.2, QUICK, unseen=("object_pushed",))
+    names = {one.scenes for one in fitted.report.comparisons}
+    assert names == {"all", "clean", "unseen and clean"}  # of the disturbed, none is solved
+    assert fitted.report.band.unseen is not None
+    assert fitted.report.band.unseen.to_text().startswith("2/2")
+    parts = deal(read_labelled([Run.load(run) for run in runs]), 0, ("object_pushed",))
+    assert len(parts.unseen) == 2
+    seen = {one.disturbance for one in (*parts.train, *parts.band, *parts.rest)}
+    assert "object_pushed" not in seen
+    with pytest.raises(ConfigError, match="did you mean 'object_pushed'"):
+        fit_probe(runs, 0.2, QUICK, unseen=("object_push",))
 
 
 def test_the_loss_is_least_where_failures_count_every_step() -> None:
