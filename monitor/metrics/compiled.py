@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import cache
 from importlib.util import find_spec
 from threading import Timer
 from typing import Any, Final, TypeVar
@@ -18,10 +19,23 @@ SILENCE_S: Final = 2.0
 """Compiling takes longer than this, loading what has been compiled does not."""
 
 
+@cache
+def usable() -> bool:
+    """Tell whether numba is installed, fits this numpy and may compile."""
+    if find_spec("numba") is None:
+        return False
+    try:
+        from numba import config
+    except Exception as error:  # each version of numba takes certain versions of numpy alone
+        log.warning("numba is installed but cannot be used, so updates are slower: %s", error)
+        return False
+    return not config.DISABLE_JIT
+
+
 def compile_for(
     signature: str, function: Callable[..., None], *, in_lanes: bool = False
 ) -> Callable[..., None] | None:
-    """Return ``function`` compiled for one signature, None without numba.
+    """Return ``function`` compiled for one signature, None where numba is not usable.
 
     As a rule it does the operations in the order in which they stand, so that what a run recorded
     replays to the same bits with and without numba. ``in_lanes`` gives that up for speed: only for
@@ -30,7 +44,7 @@ def compile_for(
     Takes seconds the first time ever; numba keeps the result beside the source or, where it may
     not write there, in the user's cache.
     """
-    if find_spec("numba") is None:
+    if not usable():
         return None
     from numba import njit
     from numba.extending import register_jitable
@@ -45,7 +59,8 @@ def compile_for(
     note.start()
     try:
         compiled: Callable[..., None] = njit(signature, cache=True, **options)(function)
-    except RuntimeError:  # no folder that numba may keep it in
+    except Exception as error:  # no folder to keep it in, a full disk, a damaged file
+        log.warning("numba cannot keep %s, so every start compiles it: %s", name, error)
         compiled = njit(signature, **options)(function)
     finally:
         note.cancel()

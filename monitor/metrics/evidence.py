@@ -173,7 +173,8 @@ class Extractor:
             rows = np.flatnonzero(~np.isfinite(array).all(axis=1)).tolist()
             problems.append(_fault(f"NONFINITE_{kind}", index, field, "not finite", rows=rows))
             return None
-        return normalise(array.astype(np.float64), self._low, self._high)
+        # In one order, as the last bit of a mean depends on it.
+        return normalise(array.astype(np.float64, order="C"), self._low, self._high)
 
     @staticmethod
     def _numbers(

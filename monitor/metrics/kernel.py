@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 from math import exp, isfinite, isnan, log, nan
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.metrics.compiled import FASTMATH, compile_for
+from monitor.metrics.compiled import FASTMATH, compile_for, usable
 from monitor.records import FloatArray
 
 Kernel = Callable[[Any, NDArray[np.int64], int, int, FloatArray], None]
@@ -245,9 +244,11 @@ def pool(table: Any, ids: Any, low: int, high: int, out: Any) -> None:
             out[OF_BINS + k] = out[OF_ALL + k]
         out[MASS] = 1.0
     if len(ids) > 0:
-        total = 0.0  # token by token, as the sums of huge logits may overflow
+        total = 0.0
         for i in range(tokens):
-            total += table[CHOSEN, i] - table[LOG_Z, i]
+            # Token by token, as huge logits swallow the others in a sum; min() keeps the compiler,
+            # which may take sums in any order, from adding them up apart.
+            total += min(table[CHOSEN, i] - table[LOG_Z, i], 0.0)
         out[ALPHA] = min(exp(total / tokens), 1.0)
 
 
@@ -301,7 +302,7 @@ def digest(logits: Any, ids: NDArray[np.int64], low: int, high: int, out: FloatA
 @cache
 def load_kernel() -> Kernel | None:
     """Return :func:`digest` compiled, None without numba."""
-    if find_spec("numba") is None:
+    if not usable():
         return None
     from numba.extending import register_jitable
 

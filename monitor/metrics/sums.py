@@ -297,9 +297,12 @@ def table_of(
 
 
 def on_a_device(logits: Any) -> bool:
-    """Tell whether ``logits`` is a torch tensor off the CPU, which is then worked on there."""
+    """Tell whether ``logits`` is a torch tensor off the CPU, which is then worked on there.
+
+    Tensors of the device "meta" have no values.
+    """
     place = getattr(getattr(logits, "device", None), "type", "cpu")
-    return place != "cpu" and hasattr(logits, "detach")
+    return place not in ("cpu", "meta") and hasattr(logits, "detach")
 
 
 def _write_from_device(

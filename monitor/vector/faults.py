@@ -58,4 +58,6 @@ def texts(given: Any, n: int) -> NDArray[np.bool_]:
 
 def _each(given: Any, n: int) -> bool:
     """Tell whether there is one for each environment."""
-    return isinstance(given, (list, tuple, np.ndarray)) and np.shape(given)[:1] == (n,)
+    if isinstance(given, np.ndarray):
+        return bool(given.shape[:1] == (n,))
+    return isinstance(given, (list, tuple)) and len(given) == n

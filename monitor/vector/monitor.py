@@ -95,8 +95,10 @@ class VectorMonitor:
 
     def reset(self, envs: ArrayLike | None = None) -> None:
         """Begin an episode in the environments of an index list or mask; None means all."""
-        which = np.zeros(self.num_envs, dtype=bool)
-        which[slice(None) if envs is None else np.asarray(envs)] = True
+        which = np.full(self.num_envs, envs is None)
+        chosen = np.asarray(() if envs is None else envs)
+        if chosen.size:  # an empty list is an array of floats, which are no indices
+            which[chosen] = True
         stages: tuple[Any, ...] = (
             self._samples, self._core, self._controller, self._retreats, self._peaks,
             self._individuals, *self._rules,

@@ -56,7 +56,7 @@ class VectorSamples:
             return None
         bad = ~np.isfinite(array).all(axis=(1, 2))
         note(faults, f"NONFINITE_{kind}", bad)
-        out = array.astype(np.float64)
+        out = array.astype(np.float64, order="C")
         out[bad] = np.nan
         return normalise(out, self._low, self._high)
 

@@ -187,3 +187,15 @@ def test_evidence_is_of_its_step_alone() -> None:
     extractor.extract(step, 1)
     assert first == before
     assert before == copy.deepcopy(extractor).extract(good(), 0)
+
+
+def test_huge_logits_of_one_token_do_not_swallow_the_others() -> None:
+    logits = np.zeros((2, 4), np.float32)
+    logits[1] = np.finfo(np.float32).min
+    got = extract(Step(token_logits=logits, token_ids=np.array([2, 2]))).signals["alpha"]
+    assert got == pytest.approx(0.5)  # a quarter, and one that is lost in so large a number
+
+
+def test_a_tensor_without_values_is_a_fault() -> None:
+    torch = pytest.importorskip("torch")
+    assert codes(Step(token_logits=torch.empty(7, 9, device="meta"))) == ["LOGITS_SHAPE"]

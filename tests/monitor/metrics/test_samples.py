@@ -48,3 +48,15 @@ def test_a_step_without_a_plan_breaks_the_comparison(make_monitor: Callable[...,
         for chunk in (plan, plan, None, plan, plan)
     ]
     assert got == [None, 0.0, None, None, 0.0]
+
+
+def test_the_layout_of_samples_and_plans_is_not_seen() -> None:
+    rng = np.random.default_rng(3)
+    one, other = (Monitor(action_low=[-1.0] * 14, action_high=[1.0] * 14) for _ in range(2))
+    for _ in range(20):
+        samples, plan = rng.normal(size=(2, 5, 14))
+        a = one.update(Step(action=plan[0], samples=samples, chunk=plan)).metrics
+        b = other.update(
+            Step(action=plan[0], samples=np.asfortranarray(samples), chunk=np.asfortranarray(plan))
+        ).metrics
+        assert (a["EV"], a["CHUNK"]) == (b["EV"], b["CHUNK"])

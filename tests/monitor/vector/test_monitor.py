@@ -332,3 +332,21 @@ def test_an_action_without_the_gripper_that_is_configured_is_taken() -> None:
 def test_no_environment_is_refused() -> None:
     with pytest.raises(DimensionError):
         VectorMonitor(num_envs=0, action_low=LOW, action_high=-LOW)
+
+
+@pytest.mark.parametrize("none", [[], (), np.array([]), np.flatnonzero([False])])
+def test_a_reset_of_none_resets_none(none: Any) -> None:
+    vector = VectorMonitor(num_envs=2, action_low=LOW, action_high=-LOW)
+    vector.update(Step(action=np.zeros((2, 7))))
+    vector.reset(none)
+    assert vector.update(Step(action=np.zeros((2, 7)))).step.tolist() == [1, 1]
+    vector.reset([1])
+    assert vector.update(Step(action=np.zeros((2, 7)))).step.tolist() == [2, 0]
+
+
+def test_errors_may_be_of_any_form() -> None:
+    vector = VectorMonitor(num_envs=2, action_low=LOW, action_high=-LOW)
+    given: Any = [None, ["CUDA", "out of memory"]]
+    decision = vector.update(Step(action=np.zeros((2, 7)), policy_error=given, env_error=given))
+    assert decision.faults["POLICY_ERROR"].tolist() == [False, True]
+    assert decision.faults["ENV_ERROR"].tolist() == [False, True]
