@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 from monitor import Calibration, Monitor, MonitorConfig, Step
+from monitor.core import judge, measure
+from monitor.metrics import sums
 from monitor.metrics.catalogue import CATALOGUE
+from monitor.metrics.compiled import usable
 
 LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
 HIGH = -LOW
@@ -178,3 +181,15 @@ def rated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(name="write_rated_run")
 def _write_rated_run() -> Callable[..., Path]:
     return write_rated_run
+
+
+@pytest.fixture(params=["compiled", "as it stands"])
+def numba_or_not(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What numba compiles, and the same without it."""
+    if request.param == "compiled":
+        if not usable():
+            pytest.skip("needs numba, the extra fast")
+        return
+    monkeypatch.setattr(sums, "load_kernel", lambda: None)
+    for kernel in (measure, judge):
+        monkeypatch.setattr(kernel, "load", lambda: None)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from monitor import Decision, Monitor, MonitorConfig
-from monitor.core import judge, measure
 from tests.monitor.core.reference.core import ReferenceCore
 from tests.monitor.core.streams import some_config, some_steps
 
@@ -32,17 +31,7 @@ def same(a: Decision, b: Decision) -> None:
             assert x == y, one.name
 
 
-@pytest.fixture(params=["compiled", "as it stands"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "compiled":
-        pytest.importorskip("numba")
-    else:
-        for kernel in (measure, judge):
-            monkeypatch.setattr(kernel, "load", lambda: None)
-    return str(request.param)
-
-
-@pytest.mark.usefixtures("way")
+@pytest.mark.usefixtures("numba_or_not")
 @pytest.mark.parametrize("seed", range(24))
 def test_both_ways_give_the_bits_of_the_reference(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -12,19 +12,11 @@ import pytest
 import torch
 
 from monitor import Step
-from monitor.metrics import sums
 from monitor.metrics.evidence import Extractor
-from monitor.metrics.kernel import load_kernel
 from monitor.records import Evidence
 
-
-@pytest.fixture(params=["kernel", "numpy alone"], autouse=True)
-def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the compiled kernel and without."""
-    if request.param == "numpy alone":
-        monkeypatch.setattr(sums, "load_kernel", lambda: None)
-    elif load_kernel() is None:
-        pytest.skip("needs numba, the extra fast")
+pytestmark = pytest.mark.usefixtures("numba_or_not")
+"""Each with what is compiled and without."""
 
 
 def extract(step: Step) -> Evidence:

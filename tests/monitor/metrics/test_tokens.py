@@ -26,10 +26,12 @@ from monitor.metrics.kernel import (
     SHARE,
     TOP,
     WEIGHTED,
-    load_kernel,
 )
 from monitor.metrics.sums import Scratch, digest_of
 from monitor.metrics.tokens import NAMES, SUMS, VALUES
+
+pytestmark = pytest.mark.usefixtures("numba_or_not")
+"""Each with what is compiled and without."""
 
 
 def reference(logits: np.ndarray) -> np.ndarray:
@@ -44,15 +46,6 @@ def reference(logits: np.ndarray) -> np.ndarray:
         "TB-E": stats.entropy(p, axis=1) / np.log(v),
     }
     return np.stack([by_name[name] for name in NAMES])
-
-
-@pytest.fixture(params=["kernel", "numpy alone"], autouse=True)
-def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the compiled kernel and without."""
-    if request.param == "numpy alone":
-        monkeypatch.setattr(sums, "load_kernel", lambda: None)
-    elif load_kernel() is None:
-        pytest.skip("needs numba, the extra fast")
 
 
 def whole_table(

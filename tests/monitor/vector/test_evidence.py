@@ -10,25 +10,17 @@ import pytest
 import torch
 
 from monitor import Step
-from monitor.metrics import sums
 from monitor.metrics.evidence import Extractor
-from monitor.metrics.kernel import load_kernel
 from monitor.metrics.sums import Scratch
 from monitor.vector.evidence import Batch, read
 from monitor.vector.individual import alone
 
+pytestmark = pytest.mark.usefixtures("numba_or_not")
+"""Each with what is compiled and without."""
+
 N, DIM, V = 6, 7, 40
 FIELDS = {"action": "action", "place": "tcp_position", "turn": "tcp_quaternion",
           "goal": "goal_distance", "gripper": "gripper", "latency": "latency_s"}  # fmt: skip
-
-
-@pytest.fixture(params=["kernel", "numpy alone"], autouse=True)
-def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the compiled kernel and without."""
-    if request.param == "numpy alone":
-        monkeypatch.setattr(sums, "load_kernel", lambda: None)
-    elif load_kernel() is None:
-        pytest.skip("needs numba, the extra fast")
 
 
 def batch(span: tuple[int, int] | None = None) -> Step:
