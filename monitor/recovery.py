@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from math import dist
+from math import sqrt
 from typing import final
 
 import numpy as np
@@ -43,7 +43,7 @@ class Retreat:
         place = evidence.tcp_position
         if place is None or len(self._low) < 3:
             return
-        if not self._safe or dist(self._safe[-1], place) > self._config.tolerance_m:
+        if not self._safe or distance(self._safe[-1], place) > self._config.tolerance_m:
             self._safe.append(place)
 
     def begin(self, evidence: Evidence) -> None:
@@ -87,7 +87,7 @@ class Retreat:
         return np.clip(out, self._low, self._high)
 
     def _delta(self, place: Numbers) -> FloatArray:
-        while self._path and dist(self._path[0], place) < self._config.tolerance_m:
+        while self._path and distance(self._path[0], place) < self._config.tolerance_m:
             self._path.pop(0)
         if not self._path:
             return np.zeros(3)
@@ -98,3 +98,9 @@ class Retreat:
             factors = np.where(want != 0.0, limit / want, 1.0)
         scaled: FloatArray = want * max(0.0, min(1.0, float(factors.min())))
         return scaled
+
+
+def distance(a: Numbers, b: Numbers) -> float:
+    """Return the distance as many robots' retreats reckon it; ``math.dist`` rounds otherwise."""
+    x, y, z = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+    return sqrt(x * x + y * y + z * z)

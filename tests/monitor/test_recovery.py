@@ -5,7 +5,8 @@ import pytest
 
 from monitor import Evidence, Mode, Monitor, MonitorConfig, Step
 from monitor.config import RecoveryConfig
-from monitor.recovery import Retreat
+from monitor.recovery import Retreat, distance
+from monitor.vector.retreats import lengths
 
 LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
 
@@ -108,3 +109,9 @@ def test_a_gripper_index_beyond_the_action_is_no_gripper(index: int) -> None:
         assert decision.action is not None
         modes.add(decision.mode)
     assert modes == {Mode.TASK, Mode.RECOVER}
+
+
+def test_distances_are_those_of_many_robots_to_the_last_bit() -> None:
+    a, b = np.random.default_rng(5).uniform(-0.3, 0.3, (2, 1000, 3))
+    found = [distance(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    assert found == lengths(b - a).tolist()
