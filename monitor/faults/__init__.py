@@ -59,6 +59,8 @@ RESPONSES: MappingProxyType[str, Response] = MappingProxyType(
         "GRIPPER_SHAPE": "alert",
         "NONFINITE_LATENCY_VALUE": "alert",
         "LATENCY_VALUE_SHAPE": "alert",
+        "LATENCY_VALUE_RANGE": "alert",
+        "SUCCESS_SHAPE": "alert",
         "NONFINITE_SAMPLES": "alert",
         "SAMPLES_SHAPE": "alert",
         "NONFINITE_CHUNK": "alert",

@@ -54,7 +54,11 @@ def compile_for(
     name = f"{function.__module__}.{function.__name__}"
     options: dict[str, Any] = {"fastmath": set(FASTMATH) if in_lanes else False, "nogil": True}
     options["error_model"] = "numpy"  # no check at every division
-    note = Timer(SILENCE_S, log.warning, ("compiling %s; it is kept for the next start", name))
+    note = Timer(
+        SILENCE_S,
+        log.warning,
+        ("compiling %s; numba keeps it for the next start where it can", name),
+    )
     note.daemon = True
     note.start()
     try:

@@ -78,7 +78,7 @@ class Extractor:
         signals: dict[str, float | None] = {}
         tokens: dict[str, Numbers] = {}
         action = None
-        decode_ok = step.decode_ok is True or _truth(step.decode_ok) is not False
+        decode_ok = step.decode_ok is True or _truth(step.decode_ok) is True
         if step.action is not None:
             action = self._numbers("ACTION", "action", step.action, self._dim, index, problems)
             if not decode_ok:
@@ -107,6 +107,13 @@ class Extractor:
             gripper = _number("GRIPPER", "gripper", step.gripper, index, problems)
         if step.latency_s is not None:
             latency = _number("LATENCY_VALUE", "latency_s", step.latency_s, index, problems)
+            if latency is not None and latency < 0.0:
+                problems.append(_fault("LATENCY_VALUE_RANGE", index, "latency_s", latency))
+                latency = None
+        success = _truth(step.success)
+        if success is None and step.success is not None and to_scalar(step.success) is None:
+            seen = type(step.success).__name__
+            problems.append(_fault("SUCCESS_SHAPE", index, "success", seen, expected=[]))
         logits_id = image_id = image_std = None
         if step.token_logits is not None:
             logits_id = _read_logits(step, index, self._scratch, signals, tokens, problems)
@@ -127,9 +134,9 @@ class Extractor:
             goal_distance=distance,
             gripper=gripper,
             latency_s=latency,
-            success=_truth(step.success),
-            policy_error=None if step.policy_error is None else str(step.policy_error),
-            env_error=None if step.env_error is None else str(step.env_error),
+            success=success,
+            policy_error=None if step.policy_error is None else words(step.policy_error),
+            env_error=None if step.env_error is None else words(step.env_error),
             decode_ok=decode_ok,
             signals=signals,
             tokens=tokens,
@@ -195,6 +202,18 @@ class Extractor:
             problems.append(_fault(f"NONFINITE_{kind}", index, field, text(row), dims=holes(row)))
             return None
         return tuple(row)
+
+
+def words(error: Any) -> str:
+    """Return the text of an error, even of one that fails to say it.
+
+    >>> words(ValueError("boom"))
+    'boom'
+    """
+    try:
+        return str(error)
+    except Exception:  # foreign code may raise anything
+        return f"{type(error).__name__}, whose text cannot be had"
 
 
 def _fault(code: str, index: int, field: str, value: Any, **more: Any) -> Fault:

@@ -175,6 +175,9 @@ def _rows(files: Sequence[Path]) -> Iterator[_Row]:
     for path in files:
         try:
             text = path.read_text(encoding="utf-8-sig")
+        except OSError as error:
+            msg = f"cannot read the scores in {path}: {error.strerror}; give a CSV file"
+            raise ConfigError(msg) from error
         except UnicodeDecodeError as error:
             msg = f"{path} is no UTF-8 text ({error}); save it as CSV in UTF-8"
             raise ConfigError(msg) from error

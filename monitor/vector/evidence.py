@@ -79,7 +79,16 @@ def _read(step: Step, n: int, dim: int, scratch: Scratch) -> Batch:
     goal[wrong] = np.nan
     gripper = rows(step.gripper, n, (), "GRIPPER", faults)
     latency = rows(step.latency_s, n, (), "LATENCY_VALUE", faults)
-    success = rows(step.success, n, (), "SUCCESS", {})
+    late = latency < 0.0
+    note(faults, "LATENCY_VALUE_RANGE", late)
+    latency[late] = np.nan
+    verdicts = step.success
+    if n == 1 and np.ndim(verdicts) == 0:
+        verdicts = None if verdicts is None else [verdicts]
+    said: dict[str, Mask] = {}
+    success = rows(verdicts, n, (), "SUCCESS", said)
+    if "SUCCESS_SHAPE" in said:
+        note(faults, "SUCCESS_SHAPE", said["SUCCESS_SHAPE"])
     alpha = np.full(n, np.nan)
     logits_id = None
     if step.token_logits is not None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from monitor.faults.data import ACTIONLESS, error_code
 from monitor.metrics.arrays import to_array
+from monitor.metrics.evidence import words
 from monitor.records import FloatArray, Step
 from monitor.vector.evidence import note
 from monitor.vector.history import Mask
@@ -30,8 +31,9 @@ def add_data_faults(step: Step, action: FloatArray, faults: dict[str, Mask]) -> 
         note(faults, "ENV_ERROR", texts(step.env_error, n))
     if step.decode_ok is not True:
         told = to_array(step.decode_ok)
-        if told is not None and told.size in (1, n):
-            note(faults, "MALFORMED_TOKENS", np.broadcast_to(told.reshape(-1) <= 0.5, (n,)))
+        if told is None or told.size not in (1, n):
+            told = np.zeros(1)  # what cannot be read does not say that all is well
+        note(faults, "MALFORMED_TOKENS", np.broadcast_to(~(told.reshape(-1) > 0.5), (n,)))
     absent = np.isnan(action[:, 0])
     if absent.any():
         for code in ACTIONLESS & faults.keys():
@@ -44,7 +46,7 @@ def errors(given: Any, n: int) -> dict[str, Mask]:
     where = texts(given, n)
     found: dict[str, Mask] = {}
     for i in np.flatnonzero(where):
-        code = error_code(str(given[i] if _each(given, n) else given))
+        code = error_code(words(given[i] if _each(given, n) else given))
         note(found, code, np.arange(n) == i)
     return found
 

@@ -43,6 +43,8 @@ def streams() -> Iterator[list[Step]]:
     close = np.r_[np.zeros(6), -1.0]
     yield [Step(action=close, gripper=1.0, tcp_position=[0.01 * t, 0.0, 0.0]) for t in range(30)]
     yield [Step(action=rest, success=t == 2) for t in range(30)]
+    maybe: Any = "perhaps"
+    yield [Step(action=rest, success=maybe, latency_s=-1.0)]
     yield [Step(action=rng.uniform(-1.0, 1.0, 7)) for _ in range(12)]
     yield [Step(action=rest, token_logits=np.eye(7, 9) * 50.0, action_token_range=(7, 9))]
 

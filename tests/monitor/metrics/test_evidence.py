@@ -107,6 +107,9 @@ def test_the_form_of_a_number_does_not_matter(name: str, form: Callable[[float],
         ({"goal_distance": float("nan")}, ["NONFINITE_DISTANCE"]),
         ({"gripper": float("-inf")}, ["NONFINITE_GRIPPER"]),
         ({"latency_s": "soon"}, ["LATENCY_VALUE_SHAPE"]),
+        ({"latency_s": -0.1}, ["LATENCY_VALUE_RANGE"]),
+        ({"success": "yes"}, ["SUCCESS_SHAPE"]),
+        ({"success": [True, True]}, ["SUCCESS_SHAPE"]),
     ],
 )
 def test_what_is_unusable_is_said(given: dict[str, Any], expected: list[str]) -> None:
@@ -191,3 +194,20 @@ def test_huge_logits_of_one_token_do_not_swallow_the_others() -> None:
 def test_a_tensor_without_values_is_a_fault() -> None:
     torch = pytest.importorskip("torch")
     assert codes(Step(token_logits=torch.empty(7, 9, device="meta"))) == ["LOGITS_SHAPE"]
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def test_an_error_without_words_is_one_all_the_same() -> None:
+    error: Any = MuteError()
+    assert extract(Step(policy_error=error)).policy_error == "MuteError, whose text cannot be had"
+
+
+@pytest.mark.parametrize("told", [np.array([False, False]), float("nan"), "no", [], None])
+def test_a_verdict_on_the_tokens_that_cannot_be_read_is_none_of_well(told: Any) -> None:
+    assert not extract(Step(decode_ok=told)).decode_ok
+    well: Any = np.array(True)
+    assert extract(Step(decode_ok=well)).decode_ok

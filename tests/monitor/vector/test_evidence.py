@@ -12,6 +12,7 @@ import torch
 from monitor import Step
 from monitor.metrics.evidence import Extractor
 from monitor.metrics.sums import Scratch
+from monitor.vector import VectorMonitor
 from monitor.vector.evidence import Batch, read
 from monitor.vector.individual import alone
 
@@ -133,3 +134,22 @@ def test_what_is_read_shares_no_memory_with_what_was_given() -> None:
         one[...] = -7.0
     assert not (second.action == -7.0).any()
     assert not any((one == -7.0).any() for one in second.values.values())
+
+
+@pytest.mark.parametrize("given", [True, [[True]], [True] * 3, "yes"])
+def test_a_misshapen_verdict_is_said(given: Any) -> None:
+    monitor = VectorMonitor(num_envs=2, action_low=[-1.0], action_high=[1.0])
+    decision = monitor.update(Step(action=np.zeros((2, 1)), success=given))
+    assert decision.faults["SUCCESS_SHAPE"].all()
+
+
+def test_one_environment_may_give_its_verdict_bare_and_unread_ones_are_no_calm() -> None:
+    one = VectorMonitor(num_envs=1, action_low=[-1.0], action_high=[1.0])
+    assert not one.update(Step(action=np.zeros((1, 1)), success=True)).faults
+    two = VectorMonitor(num_envs=2, action_low=[-1.0], action_high=[1.0])
+    decode: Any = [True, True, False]
+    decision = two.update(
+        Step(action=np.zeros((2, 1)), latency_s=np.array([0.1, -0.1]), decode_ok=decode)
+    )
+    assert decision.faults["MALFORMED_TOKENS"].all()
+    assert decision.faults["LATENCY_VALUE_RANGE"].tolist() == [False, True]
