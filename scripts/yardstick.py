@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from monitor import Monitor, Step
-from monitor.rollout.benchmark import batched_step, made_up_steps
+from monitor.rollout.benchmark import batched_steps, made_up_steps
 from monitor.vector import VectorMonitor
 
 WINDOW = 8
@@ -97,7 +97,7 @@ def ours() -> dict[str, Callable[[int], object]]:
         monitor = Monitor(action_low=-high, action_high=high)
         calls["without logits" if v is None else f"7×{v}"] = partial(_update, monitor, steps)
     many = VectorMonitor(num_envs=ENVS, action_low=-high, action_high=high)
-    calls["VectorMonitor"] = partial(_update_many, many, batched_step(ENVS))
+    calls["VectorMonitor"] = partial(_update_many, many, batched_steps(ENVS))
     return calls
 
 
@@ -105,8 +105,8 @@ def _softmax(pool: list[torch.Tensor], number: int) -> None:
     torch.softmax(pool[number % len(pool)], dim=-1)
 
 
-def _update_many(monitor: VectorMonitor, step: Step, number: int) -> None:
-    monitor.update(step)
+def _update_many(monitor: VectorMonitor, steps: list[Step], number: int) -> None:
+    monitor.update(steps[number % len(steps)])
 
 
 def _update(monitor: Monitor, steps: list[Step], number: int) -> None:
