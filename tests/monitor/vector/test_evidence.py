@@ -15,6 +15,7 @@ from monitor.metrics.sums import Scratch
 from monitor.vector import VectorMonitor
 from monitor.vector.evidence import Batch, read
 from monitor.vector.individual import alone
+from monitor.vector.samples import read_pictures
 
 pytestmark = pytest.mark.usefixtures("numba_or_not")
 """Each with what is compiled and without."""
@@ -153,3 +154,20 @@ def test_one_environment_may_give_its_verdict_bare_and_unread_ones_are_no_calm()
     )
     assert decision.faults["MALFORMED_TOKENS"].all()
     assert decision.faults["LATENCY_VALUE_RANGE"].tolist() == [False, True]
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 3), (5, 7, 3), (96, 96, 3), (240, 321, 3)])
+def test_the_spread_of_a_picture_is_numpys(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(3)
+    pictures = rng.integers(0, 256, (4, *shape)).astype(np.uint8)
+    pictures[1] = 255
+    pictures[2, ..., 0] = 254
+    found = read_pictures(pictures, 4, {})
+    assert found is not None
+    for i, picture in enumerate(pictures):
+        evidence = Extractor(-np.ones(7), np.ones(7)).extract(Step(image=picture), 0)
+        flat = picture.reshape(-1)
+        spread = flat[:: max(1, flat.size // 4096)].astype(float).std()
+        assert evidence.image_std == pytest.approx(spread, abs=1e-9)
+        assert found[1][i] == evidence.image_std
+        assert found[0][i] == evidence.image_id
