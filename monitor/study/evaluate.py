@@ -26,6 +26,7 @@ from monitor.config import MonitorConfig
 from monitor.errors import ConfigError
 from monitor.fit import fit_config
 from monitor.jsonable import dumps
+from monitor.lifeline import PARENT, end_with_parent
 from monitor.pipeline import Monitor
 from monitor.rollout import (
     EpisodeResult,
@@ -204,6 +205,7 @@ def _run_arms(
         min(plan.jobs, len(arms)),
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_begin_process,
+        initargs=(os.getpid(),),
     ) as pool:
         done = [pool.submit(_run_arm, plan, arm, calibration, makers) for arm in arms]
         return all([future.result() for future in done])
@@ -323,8 +325,10 @@ def _make_policy(name: str, kwargs: Mapping[str, Any]) -> Any:
     return load_policy(name, **kwargs)
 
 
-def _begin_process() -> None:
+def _begin_process(parent: int) -> None:
     """One thread a process, before torch is imported there; log lines to stderr."""
+    os.environ[PARENT] = str(parent)
+    end_with_parent()
     os.environ["OMP_NUM_THREADS"] = "1"
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("monitor").setLevel(logging.INFO)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,3 +105,40 @@ def test_refuses_scenes_that_overlap(world: World, tmp_path: Path) -> None:
         evaluate(make_plan(tmp_path, calibrate_on=[1, 200]), world)
     with pytest.raises(ConfigError, match="no scenes"):
         evaluate(make_plan(tmp_path, clean=[], disturbed=[]), world)
+
+
+KILLED = """
+import os, time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from monitor.study.evaluate import _begin_process
+
+if __name__ == "__main__":
+    start = dict(initializer=_begin_process, initargs=(os.getpid(),))
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), **start) as pool:
+        print(pool.submit(os.getpid).result(), flush=True)
+        pool.submit(time.sleep, 120).result()
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux alone can do this")
+def test_a_killed_study_leaves_no_worker(tmp_path: Path) -> None:
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED, encoding="utf-8")
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as study:
+        assert study.stdout is not None
+        stat = Path(f"/proc/{int(study.stdout.readline())}/stat")
+        assert lives(stat)
+        study.kill()
+    end = time.monotonic() + 20.0
+    while lives(stat):
+        assert time.monotonic() < end, "the worker lives on"
+        time.sleep(0.1)
+
+
+def lives(stat: Path) -> bool:
+    """Tell whether a process is there, and more than a zombie."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
