@@ -20,7 +20,7 @@ import numpy as np
 from envs import make_env
 from envs.robot import robot_spec
 from monitor import Monitor, MonitorConfig
-from monitor.rollout import EpisodeSpec, run_header, run_sweep
+from monitor.rollout import EpisodeSpec, run_episodes, run_header
 from monitor.study.summary import build_summary
 from policies import Observation, PolicyOutput
 from policies.action import ActionAdapter
@@ -84,7 +84,7 @@ def main() -> None:
             monitor=monitor,
             specs=specs,
         )
-        result = run_sweep(
+        result = run_episodes(
             env,
             policy,
             monitor,

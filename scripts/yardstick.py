@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from monitor import Monitor, Step
-from monitor.rollout.benchmark import batched_steps, made_up_steps
+from monitor.bench.overhead import batched_steps, made_up_steps
 from monitor.vector import VectorMonitor
 
 WINDOW = 8

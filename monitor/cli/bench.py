@@ -35,6 +35,7 @@ def bench(
     """
     if context.invoked_subcommand is not None:
         return
+    from monitor.bench.overhead import StepTimes
     from monitor.cli.names import check_names
     from monitor.cli.session import (
         EnvHost,
@@ -44,7 +45,6 @@ def bench(
         open_policy,
     )
     from monitor.rollout import EpisodeSpec, run_episode
-    from monitor.rollout.benchmark import StepTimes
 
     one_thread()
     here = env if env_python is None else None
@@ -82,9 +82,9 @@ def overhead(
     as_json: options.AsJson = False,
 ) -> None:
     """Time the monitor alone on made-up steps: whole, motion part, vector, and how it grows."""
+    from monitor.bench.overhead import overhead_table, softmax_ratio
     from monitor.cli.session import one_thread
     from monitor.metrics.kernel import load_kernel
-    from monitor.rollout.benchmark import overhead_table, softmax_ratio
 
     one_thread()
     compiled = load_kernel() is not None
@@ -109,7 +109,7 @@ def host(
     as_json: options.AsJson = False,
 ) -> None:
     """Time a step of an environment that only draws, in process and in a process of its own."""
-    from monitor.rollout.host_benchmark import host_table
+    from monitor.bench.host import host_table
 
     rows = host_table((height, width), calls=steps, python=env_python)
     if as_json:
@@ -128,7 +128,7 @@ def wire(
     from monitor.cli.session import one_thread
 
     one_thread()
-    from monitor.proxy.benchmark import wire_table
+    from monitor.bench.wire import wire_table
 
     rows = wire_table(calls)
     if as_json:
@@ -152,7 +152,7 @@ def sampling(
     from monitor.cli.session import one_thread
 
     one_thread()
-    from monitor.rollout.sampling import measure_sampling, reckon_openvla_7b
+    from monitor.bench.sampling import measure_sampling, reckon_openvla_7b
 
     given = {
         "checkpoint": checkpoint,

@@ -17,9 +17,9 @@ from monitor.cli.output import Exit, emit, emit_json
 
 if TYPE_CHECKING:
     from monitor.pipeline import Monitor
-    from monitor.rollout import EpisodeSpec, Observer, SweepResult
-    from monitor.rollout.panels import Look
-    from monitor.rollout.startup import StartReport
+    from monitor.rollout import EpisodeSpec, Observer, RunResult
+    from monitor.rollout.preflight.startup import StartReport
+    from monitor.rollout.views.panels import Look
 
 __all__ = ["run"]
 
@@ -106,8 +106,8 @@ def run(
         open_policy,
     )
     from monitor.errors import ConfigError
-    from monitor.rollout import read_specs, run_header, run_sweep
-    from monitor.rollout.sinks import load_sinks
+    from monitor.rollout import read_specs, run_episodes, run_header
+    from monitor.rollout.recorders.sinks import load_sinks
     from monitor.study.summary import build_summary
     from monitor.trace import check_free, check_writable
 
@@ -173,18 +173,18 @@ def run(
         look = _look(f"{env} · {policy}", watcher)
         observers = _observers(stack, look, live=live and not as_json, screenshot=screenshot)
         if video:
-            from monitor.rollout.video import VideoRecorder
+            from monitor.rollout.recorders.video import VideoRecorder
 
             observers = [*observers, VideoRecorder(folder / "videos")]
         if keep_logits:
-            from monitor.rollout.logits import LogitsRecorder
+            from monitor.rollout.recorders.logits import LogitsRecorder
 
             observers = [*observers, LogitsRecorder(folder)]
         if keep_hidden:
-            from monitor.rollout.hidden import HiddenRecorder
+            from monitor.rollout.recorders.hidden import HiddenRecorder
 
             observers = [*observers, HiddenRecorder(folder)]
-        result = run_sweep(
+        result = run_episodes(
             world,
             agent,
             watcher,
@@ -205,7 +205,7 @@ def run(
 
 def _start(world: Any, agent: Any, spec: EpisodeSpec, watcher: Monitor) -> StartReport:
     """Refuse a policy that does not fit or does not look; say what is merely odd."""
-    from monitor.rollout.startup import check_start
+    from monitor.rollout.preflight.startup import check_start
 
     report = check_start(world, agent, spec, limits=watcher.config.faults.unnorm_limits)
     if report.contract:
@@ -226,8 +226,8 @@ def _observers(
     """The live view where stdout is a terminal, else plain lines; both for a screenshot."""
     from rich.console import Console
 
-    from monitor.rollout.live import LiveView
-    from monitor.rollout.plain import PlainView
+    from monitor.rollout.views.live import LiveView
+    from monitor.rollout.views.plain import PlainView
 
     console = Console()
     drawn = live and console.is_terminal
@@ -244,7 +244,7 @@ def _observers(
 
 
 def _look(title: str, watcher: Monitor) -> Look:
-    from monitor.rollout.panels import Look
+    from monitor.rollout.views.panels import Look
 
     fitted = watcher.calibration
     calibration = "uncalibrated: reference quantiles"
@@ -270,7 +270,7 @@ def _new_folder(env: str, policy: str) -> Path:
     return folder
 
 
-def _show(result: SweepResult, wanted: int, *, as_json: bool) -> None:
+def _show(result: RunResult, wanted: int, *, as_json: bool) -> None:
     """Print the result: the summary in words, or as JSON."""
     summary = dict(result.summary or {})
     if as_json:

@@ -15,9 +15,9 @@ from monitor.pipeline import Monitor
 from monitor.proxy.world import ClientWorld, UpstreamPolicy
 from monitor.rollout.header import run_header
 from monitor.rollout.loop import NO_SUCCESS, run_episode
-from monitor.rollout.plain import verdict
-from monitor.rollout.recorder import TraceRecorder
+from monitor.rollout.recorders.trace import TraceRecorder
 from monitor.rollout.records import EpisodeResult, EpisodeSpec, EpisodeStart, StepRecord
+from monitor.rollout.views.plain import verdict
 from monitor.trace import RunFolder, RunWriter, TraceError, check_free
 
 __all__ = ["NO_VERDICT", "ProxyRun"]

@@ -6,32 +6,32 @@ tells observers; no observer calls back.
 
 from monitor.rollout.header import run_header
 from monitor.rollout.loop import run_episode
-from monitor.rollout.recorder import TraceRecorder
+from monitor.rollout.recorders.trace import TraceRecorder
 from monitor.rollout.records import (
     EpisodeResult,
     EpisodeSpec,
     EpisodeStart,
     Observer,
+    RunObserver,
+    RunStart,
     StepRecord,
-    SweepObserver,
-    SweepPlan,
 )
+from monitor.rollout.runs import RunResult, run_episodes
 from monitor.rollout.scenes import parse_scenes, read_specs
-from monitor.rollout.sweep import SweepResult, run_sweep
 
 __all__ = [
     "EpisodeResult",
     "EpisodeSpec",
     "EpisodeStart",
     "Observer",
+    "RunObserver",
+    "RunResult",
+    "RunStart",
     "StepRecord",
-    "SweepObserver",
-    "SweepPlan",
-    "SweepResult",
     "TraceRecorder",
     "parse_scenes",
     "read_specs",
     "run_episode",
+    "run_episodes",
     "run_header",
-    "run_sweep",
 ]

@@ -24,7 +24,7 @@ from monitor.rollout.records import (
     Observer,
     StepRecord,
 )
-from monitor.rollout.world import world_of
+from monitor.rollout.scene_state import world_of
 from monitor.transition import Transition, read_reset, read_step, reset_env
 from policies import Observation, Policy
 

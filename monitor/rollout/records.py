@@ -13,9 +13,9 @@ __all__ = [
     "EpisodeSpec",
     "EpisodeStart",
     "Observer",
+    "RunObserver",
+    "RunStart",
     "StepRecord",
-    "SweepObserver",
-    "SweepPlan",
 ]
 
 
@@ -73,7 +73,7 @@ class StepRecord:
         overhead_us: time the monitor took, microseconds.
         surprise: what the score is made of: peak surprise over the window by signal, in [0, 1].
         world: objects and contacts before the environment moves, as
-            :func:`monitor.rollout.world.world_of` reads them; privileged, for nobody but the trace.
+            :func:`monitor.rollout.scene_state.world_of` reads them; privileged, for nobody but the trace.
     """
 
     step: int
@@ -157,7 +157,7 @@ class Observer(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepPlan:
+class RunStart:
     """A run over several episodes begins or goes on.
 
     Attributes:
@@ -170,8 +170,8 @@ class SweepPlan:
 
 
 @runtime_checkable
-class SweepObserver(Protocol):
+class RunObserver(Protocol):
     """An observer that also wants to know the whole run."""
 
-    def on_sweep(self, plan: SweepPlan) -> None:
+    def on_run(self, plan: RunStart) -> None:
         """The run begins; called once, before any episode."""

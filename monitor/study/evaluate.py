@@ -33,10 +33,10 @@ from monitor.rollout import (
     EpisodeSpec,
     EpisodeStart,
     StepRecord,
+    run_episodes,
     run_header,
-    run_sweep,
 )
-from monitor.rollout.hidden import HiddenRecorder
+from monitor.rollout.recorders.hidden import HiddenRecorder
 from monitor.study.calibrate import calibrate
 from monitor.study.episodes import Run
 from monitor.study.findings import Findings, findings
@@ -234,7 +234,7 @@ def _run_arm(plan: StudyPlan, arm: _Arm, calibration: Calibration | None, makers
             policy_kwargs=plan.policy_kwargs,
             seed=plan.seed,
         )
-        swept = run_sweep(
+        swept = run_episodes(
             env,
             policy,
             monitor,

@@ -45,7 +45,7 @@ import numpy as np
 
 from monitor.jsonable import dumps
 from monitor.metrics.catalogue import CATALOGUE
-from monitor.rollout.logits import FOLDER as LOGITS
+from monitor.rollout.recorders.logits import FOLDER as LOGITS
 from monitor.study.episodes import Run
 from monitor.study.extras import require
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.errors import CalibrationError
-from monitor.rollout.hidden import FOLDER
-from monitor.rollout.npz import episode_path
+from monitor.rollout.recorders.hidden import FOLDER
+from monitor.rollout.recorders.npz import episode_path
 from monitor.study.episodes import Episode, Run
 
 __all__ = ["Labelled", "Parts", "deal", "read_labelled"]

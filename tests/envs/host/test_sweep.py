@@ -12,7 +12,7 @@ import pytest
 from envs import make_env
 from envs.host.hosted import Deadlines, HostedEnv
 from monitor.pipeline import Monitor
-from monitor.rollout import EpisodeSpec, SweepResult, run_header, run_sweep
+from monitor.rollout import EpisodeSpec, RunResult, run_episodes, run_header
 from monitor.trace import RunFolder
 from policies import load_policy
 
@@ -20,14 +20,14 @@ SPECS = [EpisodeSpec(scene=scene, seed=0) for scene in (0, 1, 2, 3)]
 TIMINGS = {"wall_s", "policy_ms", "overhead_us", "latency_s", "latency", "t"}
 
 
-def sweep(env: Any, out: Path, **given: Any) -> SweepResult:
+def sweep(env: Any, out: Path, **given: Any) -> RunResult:
     space = env.action_space
     monitor = Monitor(action_low=space.low, action_high=space.high)
     policy = load_policy("expert")
     header = run_header(
         env_name="double", env=env, policy_name="expert", monitor=monitor, specs=SPECS
     )
-    result = run_sweep(env, policy, monitor, SPECS, out=out, header=header, **given)
+    result = run_episodes(env, policy, monitor, SPECS, out=out, header=header, **given)
     env.close()
     return result
 
@@ -109,7 +109,7 @@ def test_a_simulator_that_cannot_start_again_costs_what_it_costs(
     specs = [EpisodeSpec(scene=scene) for scene in (2, 0, 1)]
     env = hosted("DoomedEnv")
     monitor = Monitor(action_low=env.action_space.low, action_high=env.action_space.high)
-    result = run_sweep(env, load_policy("expert"), monitor, specs, remake=remake)
+    result = run_episodes(env, load_policy("expert"), monitor, specs, remake=remake)
     assert [one.outcome for one in result.results] == ["error", "error", "success"]
     assert "SIGABRT at step 3 of scene 2" in result.results[0].message
     assert (

@@ -18,7 +18,7 @@ pytest.importorskip("websockets")
 
 from monitor import Monitor, MonitorConfig
 from monitor.cli.main import main
-from monitor.rollout import EpisodeResult, EpisodeSpec, EpisodeStart, StepRecord, run_sweep
+from monitor.rollout import EpisodeResult, EpisodeSpec, EpisodeStart, StepRecord, run_episodes
 from monitor.trace import RunFolder
 from policies import load_policy
 from policies.wire.address import Listen
@@ -87,7 +87,7 @@ def watcher(env: Any) -> Monitor:
 
 def trace(env: Any, policy: Any, out: Path, episodes: int = 2) -> Path:
     specs = [EpisodeSpec(scene=scene, seed=0) for scene in range(episodes)]
-    result = run_sweep(env, policy, watcher(env), specs, out=out, max_steps=STEPS)
+    result = run_episodes(env, policy, watcher(env), specs, out=out, max_steps=STEPS)
     assert result.errors == 0
     return out
 
@@ -173,7 +173,7 @@ def test_a_killed_server_costs_one_episode(env: Any, processes: Processes, tmp_p
                 processes.start("serve-policy", "--policy", "hold", "--port", port)
 
     specs = [EpisodeSpec(scene=scene, seed=0) for scene in range(2)]
-    result = run_sweep(
+    result = run_episodes(
         env,
         load_policy("remote", url=url),
         watcher(env),

@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from monitor.rollout.probe import probe_policy  # noqa: E402
+from monitor.rollout.preflight.sensitivity import probe_policy  # noqa: E402
 from policies import load_policy  # noqa: E402
 from policies.learn.vocabulary import build_tokenizer  # noqa: E402
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from monitor.rollout.probe import probe_policy
+from monitor.rollout.preflight.sensitivity import probe_policy
 from policies.pi0.policy import PI0Policy
 
 WORDS = "put the red cube on the plate"

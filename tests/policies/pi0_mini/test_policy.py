@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from monitor.errors import ConfigError  # noqa: E402
-from monitor.rollout.probe import probe_policy  # noqa: E402
+from monitor.rollout.preflight.sensitivity import probe_policy  # noqa: E402
 from policies import Observation, Policy, load_policy  # noqa: E402
 from policies.checkpoint import tensor_files  # noqa: E402
 from policies.openvla.policy import MINI_CHECKPOINT  # noqa: E402

@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from monitor.errors import ConfigError  # noqa: E402
-from monitor.rollout.probe import probe_policy  # noqa: E402
+from monitor.rollout.preflight.sensitivity import probe_policy  # noqa: E402
 from policies import Observation, Policy, load_policy  # noqa: E402
 from policies.action import ActionConvention  # noqa: E402
 from policies.spatialvla.camera import scale_matrix  # noqa: E402

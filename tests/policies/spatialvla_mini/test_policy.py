@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from monitor.rollout.probe import probe_policy  # noqa: E402
+from monitor.rollout.preflight.sensitivity import probe_policy  # noqa: E402
 from policies import Observation, Policy, load_policy  # noqa: E402
 from policies.checkpoint import tensor_files  # noqa: E402
 from policies.spatialvla.conv_depth import spread  # noqa: E402

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from monitor.errors import ConfigError, unknown_name
-from monitor.rollout.records import EpisodeResult, EpisodeStart, Observer, StepRecord, SweepPlan
+from monitor.rollout.records import EpisodeResult, EpisodeStart, Observer, RunStart, StepRecord
 
 __all__ = ["GROUP", "Sink", "load_sinks"]
 
@@ -36,9 +36,9 @@ class Sink:
         self._name = name
         self._observer: Observer | None = observer
 
-    def on_sweep(self, plan: SweepPlan) -> None:
+    def on_run(self, plan: RunStart) -> None:
         """Pass on, where it wants to know the whole run."""
-        if callable(tell := getattr(self._observer, "on_sweep", None)):
+        if callable(tell := getattr(self._observer, "on_run", None)):
             self._tell(tell, plan)
 
     def on_start(self, start: EpisodeStart) -> None:

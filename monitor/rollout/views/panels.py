@@ -20,10 +20,10 @@ from rich.table import Table
 from rich.text import Text
 
 from monitor.records import Alert, Mode
-from monitor.rollout.plain import clock
-from monitor.rollout.progress import EpisodeProgress, FinishedEpisode, Progress
 from monitor.rollout.records import StepRecord
-from monitor.rollout.sparkline import UNKNOWN, sparkline, squeeze
+from monitor.rollout.views.plain import clock
+from monitor.rollout.views.progress import EpisodeProgress, FinishedEpisode, Progress
+from monitor.rollout.views.sparkline import UNKNOWN, sparkline, squeeze
 
 __all__ = ["Look", "Picture", "view"]
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from monitor.rollout.world import world_of
+from monitor.rollout.scene_state import world_of
 
 FULL: dict[str, Any] = {
     "object": "can",

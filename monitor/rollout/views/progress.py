@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from monitor.records import Alert, Mode
-from monitor.rollout.records import EpisodeResult, EpisodeSpec, EpisodeStart, StepRecord, SweepPlan
+from monitor.rollout.records import EpisodeResult, EpisodeSpec, EpisodeStart, RunStart, StepRecord
 
 __all__ = ["EpisodeProgress", "FinishedEpisode", "Progress", "horizon_of"]
 
@@ -77,7 +77,7 @@ class Progress:
     specs: Sequence[EpisodeSpec] = ()
     walls: list[float] = field(default_factory=list)
 
-    def on_sweep(self, plan: SweepPlan) -> None:
+    def on_run(self, plan: RunStart) -> None:
         """Learn how many episodes there are and which are done."""
         self.specs = plan.specs
         self.total = len(plan.specs)

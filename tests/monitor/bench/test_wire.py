@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("msgpack")
 pytest.importorskip("websockets")
 
-from monitor.proxy.benchmark import wire_table
+from monitor.bench.wire import wire_table
 
 
 def test_a_step_is_timed_here_there_and_through_the_proxy() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from monitor.pipeline import Monitor
 from monitor.records import Evidence
-from monitor.rollout import EpisodeSpec, SweepPlan, run_header, run_sweep
+from monitor.rollout import EpisodeSpec, RunStart, run_episodes, run_header
 from monitor.trace import RunFolder
 
 SPECS = [EpisodeSpec(scene=scene, seed=0) for scene in (4, 0, 2)]
@@ -26,7 +26,7 @@ def summarise(run: RunFolder) -> dict[str, Any]:
 
 def sweep(env: Any, policy: Any, monitor: Monitor, out: Path, **given: Any) -> Any:
     specs = given.pop("specs", SPECS)
-    return run_sweep(
+    return run_episodes(
         env,
         policy,
         monitor,
@@ -138,8 +138,8 @@ def test_a_resumed_sweep_may_be_longer(
 def test_an_observer_of_the_sweep_learns_the_plan(
     fake_env: Any, reacher: Any, monitor: Monitor, watcher: Any, tmp_path: Path
 ) -> None:
-    plans: list[SweepPlan] = []
-    watcher.on_sweep = plans.append
+    plans: list[RunStart] = []
+    watcher.on_run = plans.append
     sweep(fake_env(), reacher(), monitor, tmp_path / "run", specs=SPECS[:2])
     sweep(fake_env(), reacher(), monitor, tmp_path / "run", resume=True, observers=(watcher,))
     assert [one.scene for one in plans[0].done] == [4, 0]
@@ -150,7 +150,7 @@ def test_nothing_is_written_without_a_folder(
     fake_env: Any, reacher: Any, monitor: Monitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run_sweep(fake_env(), reacher(), monitor, SPECS[:1])
+    result = run_episodes(fake_env(), reacher(), monitor, SPECS[:1])
     assert result.folder is None
     assert list(tmp_path.iterdir()) == []
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from monitor.rollout.chance import means_apart
-from monitor.rollout.probe import distance, probe_policy
+from monitor.rollout.preflight.chance import means_apart
+from monitor.rollout.preflight.sensitivity import distance, probe_policy
 from policies import Observation, PolicyOutput, load_policy
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (16, 16, 3)).astype(np.uint8)

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from monitor.pipeline import Monitor
-from monitor.rollout import EpisodeSpec, run_sweep
-from monitor.rollout.plain import PlainView, clock
-from monitor.rollout.progress import Progress
-from monitor.rollout.sparkline import sparkline, squeeze
+from monitor.rollout import EpisodeSpec, run_episodes
+from monitor.rollout.views.plain import PlainView, clock
+from monitor.rollout.views.progress import Progress
+from monitor.rollout.views.sparkline import sparkline, squeeze
 
 rich = pytest.importorskip("rich")
 
 from rich.console import Console  # noqa: E402
 
-from monitor.rollout.live import LiveView, save_screenshot  # noqa: E402
-from monitor.rollout.panels import Look, Picture, view  # noqa: E402
-from monitor.rollout.video import VideoRecorder, with_score  # noqa: E402
+from monitor.rollout.recorders.video import VideoRecorder, with_score  # noqa: E402
+from monitor.rollout.views.live import LiveView, save_screenshot  # noqa: E402
+from monitor.rollout.views.panels import Look, Picture, view  # noqa: E402
 
 LOOK = Look(
     title="fake · reacher",
@@ -42,7 +42,7 @@ def drawn(progress: Progress, *, width: int = 124, height: int = 40) -> str:
 @pytest.fixture
 def progress(fake_env: Any, reacher: Any, monitor: Monitor) -> Progress:
     kept = Progress()
-    run_sweep(fake_env(), reacher({25: RuntimeError("boom")}), monitor, SPECS, observers=(kept,))
+    run_episodes(fake_env(), reacher({25: RuntimeError("boom")}), monitor, SPECS, observers=(kept,))
     return kept
 
 
@@ -84,7 +84,7 @@ def test_a_terminal_is_drawn_on_and_left_in_order(
     sink = io.StringIO()
     console = Console(file=sink, force_terminal=True, width=120, height=40)
     with LiveView(LOOK, console=console) as live:
-        run_sweep(fake_env(), reacher(), monitor, SPECS, observers=(live,))
+        run_episodes(fake_env(), reacher(), monitor, SPECS, observers=(live,))
     text = sink.getvalue()
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
     assert "3 success" in text
@@ -95,7 +95,7 @@ def test_a_screenshot_is_a_picture_of_the_view(
 ) -> None:
     path = tmp_path / "pictures" / "live.svg"
     with LiveView(LOOK, console=None, screenshot=path) as live:
-        run_sweep(fake_env(), reacher(), monitor, SPECS, observers=(live,))
+        run_episodes(fake_env(), reacher(), monitor, SPECS, observers=(live,))
     content = path.read_text(encoding="utf-8")
     assert content.startswith("<svg")
     assert "reach" in content
@@ -107,7 +107,7 @@ def test_a_screenshot_is_a_picture_of_the_view(
 def test_plain_lines_name_every_event(fake_env: Any, reacher: Any, monitor: Monitor) -> None:
     lines: list[str] = []
     policy = reacher({25: RuntimeError("boom")})
-    run_sweep(fake_env(), policy, monitor, SPECS[:2], observers=(PlainView(lines.append),))
+    run_episodes(fake_env(), policy, monitor, SPECS[:2], observers=(PlainView(lines.append),))
     assert lines[0] == '[1/2] scene 0: "reach goal 0"'
     assert any(line.startswith("[1/2] scene 0 step 25: POLICY_ERROR: ") for line in lines)
     assert any("HALT" in line for line in lines)
@@ -170,7 +170,7 @@ def test_a_film_has_a_frame_a_step_and_one_for_the_end(
 ) -> None:
     imageio = pytest.importorskip("imageio.v2")
     pytest.importorskip("imageio_ffmpeg")
-    run_sweep(fake_env(), reacher(), monitor, SPECS[:1], observers=(VideoRecorder(tmp_path),))
+    run_episodes(fake_env(), reacher(), monitor, SPECS[:1], observers=(VideoRecorder(tmp_path),))
     with imageio.get_reader(tmp_path / "episode-0000.mp4") as film:
         assert film.count_frames() == 31
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.rollout.chance import means_apart
+from monitor.rollout.preflight.chance import means_apart
 from policies import Observation, Policy
 
 __all__ = ["ProbeReport", "distance", "probe_policy"]
@@ -39,7 +39,7 @@ class ProbeReport:
     from the question alone. Else they are the largest change of an action's component, relative to
     the larger of the two actions. Where the same question, asked again after a reset, gets another
     action, each is asked several times and the means are compared, see
-    :func:`monitor.rollout.chance.means_apart`.
+    :func:`monitor.rollout.preflight.chance.means_apart`.
 
     Attributes:
         measure: "token distribution", "plan", "action" or "mean action".

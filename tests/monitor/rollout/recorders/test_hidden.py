@@ -9,9 +9,9 @@ import numpy as np
 
 from monitor.config import parse_config
 from monitor.pipeline import Monitor
-from monitor.rollout import EpisodeSpec, run_sweep
-from monitor.rollout.hidden import HiddenRecorder
-from monitor.rollout.npz import attempt_of, episode_path
+from monitor.rollout import EpisodeSpec, run_episodes
+from monitor.rollout.recorders.hidden import HiddenRecorder
+from monitor.rollout.recorders.npz import attempt_of, episode_path
 
 
 def test_features_are_kept_exactly_and_what_is_none_is_left_out(
@@ -26,7 +26,7 @@ def test_features_are_kept_exactly_and_what_is_none_is_left_out(
     env, out = fake_env(horizon_steps=6), tmp_path / "run"
     config = parse_config({"controller": {"enforce": False}})
     monitor = Monitor(config, action_low=env.action_space.low, action_high=env.action_space.high)
-    run_sweep(
+    run_episodes(
         env, reacher(changed), monitor, [EpisodeSpec(scene=0)], out=out,
         observers=[HiddenRecorder(out), watcher],
     )  # fmt: skip
@@ -43,7 +43,7 @@ def test_a_policy_without_features_leaves_no_folder(
     fake_env: Callable[..., Any], reacher: Callable[..., Any], monitor: Monitor, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    run_sweep(
+    run_episodes(
         fake_env(horizon_steps=3), reacher(), monitor, [EpisodeSpec(scene=0)], out=out,
         observers=[HiddenRecorder(out)],
     )  # fmt: skip

@@ -11,18 +11,18 @@ from typing import Any
 
 from monitor.pipeline import Monitor
 from monitor.rollout.loop import run_episode
-from monitor.rollout.recorder import TraceRecorder
+from monitor.rollout.recorders.trace import TraceRecorder
 from monitor.rollout.records import (
     EpisodeResult,
     EpisodeSpec,
     Observer,
-    SweepObserver,
-    SweepPlan,
+    RunObserver,
+    RunStart,
 )
 from monitor.trace import RunFolder, RunWriter
 from policies import Policy
 
-__all__ = ["SweepResult", "run_sweep"]
+__all__ = ["RunResult", "run_episodes"]
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ Summarise = Callable[[RunFolder], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepResult:
+class RunResult:
     """What came of a sweep.
 
     Attributes:
@@ -51,7 +51,7 @@ class SweepResult:
         return sum(result.outcome == "error" for result in self.results)
 
 
-def run_sweep(
+def run_episodes(
     env: Any,
     policy: Policy,
     monitor: Monitor,
@@ -65,7 +65,7 @@ def run_sweep(
     remake: Callable[[], Any] | None = None,
     summarise: Summarise | None = None,
     max_steps: int | None = None,
-) -> SweepResult:
+) -> RunResult:
     """Run episodes one after the other.
 
     Args:
@@ -75,7 +75,7 @@ def run_sweep(
         specs: what to run.
         out: folder to write to; None writes nothing.
         header: content of ``run.json``, see :func:`monitor.rollout.header.run_header`.
-        observers: told of every episode; one with ``on_sweep`` is told of the whole first.
+        observers: told of every episode; one with ``on_run`` is told of the whole first.
         resume: leave out what the folder already holds as finished.
         retry_errors: on resume, run episodes again that ended in an error.
         remake: makes a fresh environment for the episode after one that ended in an error; the old
@@ -104,10 +104,10 @@ def run_sweep(
                 if number < len(specs) and not (retry_errors and record["outcome"] == "error")
             }
             observers = (TraceRecorder(writer), *observers)
-        plan = SweepPlan(specs=specs, done=[done[number] for number in sorted(done)])
+        plan = RunStart(specs=specs, done=[done[number] for number in sorted(done)])
         for observer in observers:
-            if isinstance(observer, SweepObserver):
-                observer.on_sweep(plan)
+            if isinstance(observer, RunObserver):
+                observer.on_run(plan)
         broken = False
         try:
             for number, spec in enumerate(specs):
@@ -136,7 +136,7 @@ def run_sweep(
         if writer is not None and summarise is not None:
             summary = summarise(RunFolder(writer.path))
             writer.write_summary(summary)
-    return SweepResult(
+    return RunResult(
         results=tuple(done[number] for number in sorted(done)),
         interrupted=interrupted,
         summary=summary,

@@ -10,12 +10,12 @@ from typing import Any, Final, final
 
 import numpy as np
 
+from monitor.bench.overhead import Timing, time_calls
 from monitor.config import MonitorConfig
 from monitor.pipeline import Monitor
 from monitor.proxy.request import EnvTold
 from monitor.proxy.run import ProxyRun
 from monitor.proxy.service import ProxyService, Served, Upstream
-from monitor.rollout.benchmark import Timing, time_calls
 from policies import Observation, Policy, PolicyOutput
 from policies.wire.address import Listen
 from policies.wire.listener import Listener, Service

@@ -16,7 +16,7 @@ import pytest
 from envs.robot import ROBOTS
 from monitor.errors import StartRefusedError
 from monitor.rollout import EpisodeSpec
-from monitor.rollout.startup import StartReport, check_start
+from monitor.rollout.preflight.startup import StartReport, check_start
 from policies import Observation, PolicyOutput, load_policy
 from policies.openvla.tokens import decode_ids
 

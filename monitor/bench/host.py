@@ -9,7 +9,7 @@ import numpy as np
 
 from envs.host.blank import BlankEnv
 from envs.host.hosted import HostedEnv
-from monitor.rollout.benchmark import Timing, time_calls
+from monitor.bench.overhead import Timing, time_calls
 
 __all__ = ["host_table"]
 

@@ -1,6 +1,6 @@
 """The observer that keeps the policy's features of every step, to train a probe on them.
 
-``hidden/episode-000003-attempt-1.npz`` beside the trace, see :mod:`monitor.rollout.npz`.
+``hidden/episode-000003-attempt-1.npz`` beside the trace, see :mod:`monitor.rollout.recorders.npz`.
 
 | array | shape, type | meaning |
 | --- | --- | --- |
@@ -19,7 +19,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.rollout.npz import array_of, write_episode
+from monitor.rollout.recorders.npz import array_of, write_episode
 from monitor.rollout.records import EpisodeResult, EpisodeStart, StepRecord
 
 __all__ = ["FOLDER", "HiddenRecorder"]

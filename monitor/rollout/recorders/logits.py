@@ -1,6 +1,6 @@
 """The observer that keeps what the policy said in whole, for work after the run.
 
-``logits/episode-000003-attempt-1.npz`` beside the trace, see :mod:`monitor.rollout.npz`.
+``logits/episode-000003-attempt-1.npz`` beside the trace, see :mod:`monitor.rollout.recorders.npz`.
 
 | array | shape, type | meaning |
 | --- | --- | --- |
@@ -21,7 +21,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.rollout.npz import array_of, write_episode
+from monitor.rollout.recorders.npz import array_of, write_episode
 from monitor.rollout.records import EpisodeResult, EpisodeStart, StepRecord
 
 __all__ = ["FOLDER", "LogitsRecorder"]

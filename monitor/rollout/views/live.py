@@ -13,9 +13,9 @@ from rich.live import Live
 from rich.terminal_theme import TerminalTheme
 
 from monitor.records import Mode
-from monitor.rollout.panels import Look, view
-from monitor.rollout.progress import Progress
-from monitor.rollout.records import EpisodeResult, EpisodeStart, StepRecord, SweepPlan
+from monitor.rollout.records import EpisodeResult, EpisodeStart, RunStart, StepRecord
+from monitor.rollout.views.panels import Look, view
+from monitor.rollout.views.progress import Progress
 
 __all__ = ["LiveView", "save_screenshot"]
 
@@ -81,9 +81,9 @@ class LiveView:
         if self._live is not None:
             self._live.stop()
 
-    def on_sweep(self, plan: SweepPlan) -> None:
+    def on_run(self, plan: RunStart) -> None:
         """Show how many episodes there are."""
-        self.progress.on_sweep(plan)
+        self.progress.on_run(plan)
         self._draw(force=True)
 
     def on_start(self, start: EpisodeStart) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
-from monitor.rollout.progress import Progress
-from monitor.rollout.records import EpisodeResult, EpisodeStart, StepRecord, SweepPlan
+from monitor.rollout.records import EpisodeResult, EpisodeStart, RunStart, StepRecord
+from monitor.rollout.views.progress import Progress
 
 __all__ = ["PlainView", "clock", "verdict"]
 
@@ -24,9 +24,9 @@ class PlainView:
         self._progress = Progress()
         self._mark = ""
 
-    def on_sweep(self, plan: SweepPlan) -> None:
+    def on_run(self, plan: RunStart) -> None:
         """Say what is already done."""
-        self._progress.on_sweep(plan)
+        self._progress.on_run(plan)
         if plan.done:
             self._write(f"resuming: {len(plan.done)} of {len(plan.specs)} episodes are finished")
 

@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("torch")
 
+from monitor.bench.sampling import measure_sampling, reckon_openvla_7b
 from monitor.cli.main import main
 from monitor.errors import ConfigError
-from monitor.rollout.sampling import measure_sampling, reckon_openvla_7b
 from policies import Observation, load_policy
 
 

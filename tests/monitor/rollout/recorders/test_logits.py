@@ -10,12 +10,12 @@ import pytest
 
 from monitor.config import parse_config
 from monitor.pipeline import Monitor
-from monitor.rollout import EpisodeSpec, run_sweep
-from monitor.rollout.logits import LogitsRecorder
+from monitor.rollout import EpisodeSpec, run_episodes
+from monitor.rollout.recorders.logits import LogitsRecorder
 
 
 def sweep(env: Any, policy: Any, monitor: Monitor, out: Path, watcher: Any) -> dict[str, Any]:
-    run_sweep(
+    run_episodes(
         env,
         policy,
         monitor,

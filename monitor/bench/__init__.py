@@ -1,0 +1,1 @@
+"""Benchmarks of the monitor: its overhead, hosted environments, the wire, and sampling."""

@@ -1,0 +1,1 @@
+"""Observers that write a run to disk: the trace, arrays, video, and sinks of other packages."""

@@ -1,0 +1,1 @@
+"""Live views of a run: a terminal dashboard, plain lines, and what both of them show."""
