@@ -10,11 +10,7 @@ import gymnasium
 import numpy as np
 
 from monitor.config import MonitorConfig
-from monitor.errors import DimensionError
-from monitor.fit import fit_config
-from monitor.pipeline import Monitor
-from monitor.records import Decision, Step
-from monitor.transition import (
+from monitor.env_api import (
     Transition,
     TransitionError,
     action_bounds,
@@ -23,6 +19,10 @@ from monitor.transition import (
     reset_env,
     unbatch,
 )
+from monitor.errors import DimensionError
+from monitor.fit import fit_config
+from monitor.pipeline import Monitor
+from monitor.records import Decision, Step
 
 __all__ = ["MonitoredEnv"]
 

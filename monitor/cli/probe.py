@@ -34,9 +34,9 @@ def probe(
     """
     from monitor.cli.names import check_names
     from monitor.cli.session import EnvHost, one_thread, open_env, open_policy
+    from monitor.env_api import read_reset, reset_env
     from monitor.rollout.preflight.sensitivity import probe_policy
     from monitor.rollout.preflight.startup import visible
-    from monitor.transition import read_reset, reset_env
 
     one_thread()
     here = env if env_python is None else None

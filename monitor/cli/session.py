@@ -13,11 +13,11 @@ from monitor.calibration import Calibration
 from monitor.cli.names import check_env_name
 from monitor.cli.options import pairs
 from monitor.config import MonitorConfig, config_folder, load_config
+from monitor.env_api import action_bounds
 from monitor.errors import ConfigError, EnvStartError, MonitorError
 from monitor.fit import fit_config
 from monitor.metrics.probe_file import ProbeFile
 from monitor.pipeline import Monitor
-from monitor.transition import action_bounds
 
 __all__ = [
     "EnvHost",

@@ -11,9 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
+from monitor.env_api import action_bounds
 from monitor.pipeline import Monitor
 from monitor.rollout.records import EpisodeSpec
-from monitor.transition import action_bounds
 
 __all__ = ["run_header"]
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.env_api import Transition, read_reset, read_step, reset_env
 from monitor.pipeline import Monitor
 from monitor.records import Decision, Step
 from monitor.rollout.records import (
@@ -25,7 +26,6 @@ from monitor.rollout.records import (
     StepRecord,
 )
 from monitor.rollout.scene_state import world_of
-from monitor.transition import Transition, read_reset, read_step, reset_env
 from policies import Observation, Policy
 
 __all__ = ["run_episode"]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from monitor.transition import read_flag
+from monitor.env_api import read_flag
 
 __all__ = ["world_of"]
 

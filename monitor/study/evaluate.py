@@ -23,6 +23,7 @@ from typing import Any, Final, final
 
 from monitor.calibration import Calibration
 from monitor.config import MonitorConfig
+from monitor.env_api import action_bounds
 from monitor.errors import ConfigError
 from monitor.fit import fit_config
 from monitor.jsonable import dumps
@@ -41,7 +42,6 @@ from monitor.study.calibrate import calibrate
 from monitor.study.episodes import Run
 from monitor.study.findings import Findings, findings
 from monitor.study.summary import build_summary
-from monitor.transition import action_bounds
 
 __all__ = ["KINDS", "StudyPlan", "StudyResult", "evaluate"]
 

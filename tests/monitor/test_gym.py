@@ -9,7 +9,7 @@ import pytest
 gymnasium = pytest.importorskip("gymnasium")
 Env: Any = gymnasium.Env
 
-from monitor import transition  # noqa: E402
+from monitor import env_api  # noqa: E402
 from monitor.gym import MonitoredEnv  # noqa: E402
 from monitor.pipeline import Monitor  # noqa: E402
 from monitor.records import Mode, Step  # noqa: E402
@@ -19,7 +19,7 @@ BOX = gymnasium.spaces.Box(-1.0, 1.0, (7,), dtype=np.float32)
 
 @pytest.fixture(autouse=True)
 def _forget_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transition, "_warned", set())
+    monkeypatch.setattr(env_api, "_warned", set())
 
 
 def state(elapsed: int) -> dict[str, Any]:
@@ -131,9 +131,9 @@ def test_the_wrapper_says_what_the_monitor_says(kind: Any) -> None:
 
 def test_the_old_api_is_read_with_one_warning_each() -> None:
     env = MonitoredEnv(Old())
-    with pytest.warns(transition.OldApiWarning, match="bare observation"):
+    with pytest.warns(env_api.OldApiWarning, match="bare observation"):
         env.reset()
-    with pytest.warns(transition.OldApiWarning, match="4-tuple"):
+    with pytest.warns(env_api.OldApiWarning, match="4-tuple"):
         env.step(np.zeros(7))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from monitor.env_api import Transition, action_bounds, read_reset, reset_env
 from monitor.errors import StartRefusedError
 from monitor.rollout.preflight.sensitivity import ProbeReport, probe_policy
 from monitor.rollout.records import EpisodeSpec
-from monitor.transition import Transition, action_bounds, read_reset, reset_env
 from policies import Observation, Policy
 
 __all__ = ["Finding", "StartReport", "check_start", "visible"]

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from monitor.config import parse_config
+from monitor.env_api import OldApiWarning
 from monitor.pipeline import Monitor
 from monitor.records import Mode
 from monitor.rollout import EpisodeSpec, run_episode
-from monitor.transition import OldApiWarning
 from policies import PolicyOutput
 
 HORIZON = 30

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from monitor import transition
-from monitor.transition import (
+from monitor import env_api
+from monitor.env_api import (
     OldApiWarning,
     TransitionError,
     action_bounds,
@@ -22,7 +22,7 @@ from monitor.transition import (
 
 @pytest.fixture(autouse=True)
 def _forget_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transition, "_warned", set())
+    monkeypatch.setattr(env_api, "_warned", set())
 
 
 def test_new_api() -> None:
