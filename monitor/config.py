@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
@@ -130,6 +131,39 @@ class ControllerConfig(_Section):
         return self
 
 
+class GripperConfig(_Section):
+    """The gripper: where it is in the action, how it is commanded, when it holds something."""
+
+    index: int = -1
+    """Index of the gripper command in the action; a negative index counts from the end."""
+    open: FiniteFloat = 1.0
+    """Command that opens the gripper, clipped to the action space."""
+    close: FiniteFloat = -1.0
+    """Command that closes the gripper, clipped to the action space."""
+    relative: bool = False
+    """True if the command is a change of the opening: half-way between ``open`` and ``close``
+    then asks for no change."""
+    held_opening: tuple[Share, Share] = (0.06, 0.9)
+    """Measured openings (0 closed to 1 open) between which a gripper that was commanded to close
+    holds an object."""
+
+    @model_validator(mode="after")
+    def _two_ends(self) -> GripperConfig:
+        if self.open == self.close:
+            message = (
+                f"open and close are both {self.open}; give the two commands that open and close "
+                "the gripper"
+            )
+            raise ValueError(message)
+        return self
+
+
+class RobotConfig(_Section):
+    """The robot that is monitored."""
+
+    gripper: GripperConfig = GripperConfig()
+
+
 class RecoveryConfig(_Section):
     """Retreat along the arm's own recent safe path."""
 
@@ -143,24 +177,6 @@ class RecoveryConfig(_Section):
     """Safe positions remembered."""
     tolerance_m: Positive = 0.01
     """A remembered position nearer than this counts as reached."""
-    gripper_index: int = -1
-    gripper_open: FiniteFloat = 1.0
-    """Value of the gripper's action that opens it; clipped to the action space."""
-    gripper_close: FiniteFloat = -1.0
-    gripper_relative: bool = False
-    """The gripper's number is a change of the opening: half-way between the two asks for none."""
-    held_opening: tuple[Share, Share] = (0.06, 0.9)
-    """Measured openings between which a commanded-closed gripper holds something."""
-
-    @model_validator(mode="after")
-    def _two_ends(self) -> RecoveryConfig:
-        if self.gripper_open == self.gripper_close:
-            message = (
-                f"gripper_open and gripper_close are both {self.gripper_open}; give the two values "
-                "that open and close the gripper"
-            )
-            raise ValueError(message)
-        return self
 
 
 class FaultsConfig(_Section):
@@ -223,6 +239,7 @@ class MonitorConfig(_Section):
     """Everything about one monitor."""
 
     control_dt_s: Positive = 0.2
+    robot: RobotConfig = RobotConfig()
     metrics: MetricsConfig = MetricsConfig()
     belief: BeliefConfig = BeliefConfig()
     score: ScoreConfig = ScoreConfig()
@@ -253,6 +270,16 @@ class MonitorConfig(_Section):
             include={"control_dt_s", "metrics", "belief", "score"}, exclude={"metrics": {"safe"}}
         )
         return hashlib.sha256(part.encode()).hexdigest()[:16]
+
+
+MOVED: Final[Mapping[str, str]] = {
+    "recovery.gripper_index": "robot.gripper.index",
+    "recovery.gripper_open": "robot.gripper.open",
+    "recovery.gripper_close": "robot.gripper.close",
+    "recovery.gripper_relative": "robot.gripper.relative",
+    "recovery.held_opening": "robot.gripper.held_opening",
+}
+"""Keys of earlier versions and where they are now."""
 
 
 def config_folder() -> Path:
@@ -298,7 +325,9 @@ def parse_config(data: Any, source: str = "given mapping") -> MonitorConfig:
         for problem in error.errors():
             where = ".".join(str(part) for part in problem["loc"]) or "top level"
             text = problem["msg"]
-            if problem["type"] == "extra_forbidden":
+            if where in MOVED:
+                text = f"this key moved to {MOVED[where]}"
+            elif problem["type"] == "extra_forbidden":
                 allowed = _fields_at(problem["loc"][:-1])
                 text = unknown_name("key", str(problem["loc"][-1]), allowed)
             lines.append(f"  {where}: {text}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.config import FaultsConfig, MonitorConfig, RecoveryConfig
+from monitor.config import FaultsConfig, GripperConfig, MonitorConfig
 from monitor.records import FloatArray
 
 __all__ = ["fit_config"]
@@ -20,9 +20,8 @@ def fit_config(config: MonitorConfig, env: Any, policy: Any = None) -> MonitorCo
     """Return the configuration for a policy in an environment.
 
     - ``control_dt_s`` is the environment's, whatever the configuration says.
-    - ``recovery.gripper_open``, ``gripper_close`` and ``gripper_relative`` follow the environment's
-      ``robot``, where the configuration leaves them out: a retreat that opens one robot's gripper
-      closes another's.
+    - ``robot.gripper.open``, ``close`` and ``relative`` follow the environment's ``robot``, where
+      the configuration leaves them out: a retreat that opens one robot's gripper closes another's.
     - ``faults.unnorm_limits`` is the least of the action space and of what policy and environment
       call usual (``usual_translation``, metres), where the configuration leaves it out and one of
       the two says so.
@@ -34,7 +33,9 @@ def fit_config(config: MonitorConfig, env: Any, policy: Any = None) -> MonitorCo
     """
     world = getattr(env, "unwrapped", env)
     update: dict[str, Any] = {
-        "recovery": _gripper(config.recovery, getattr(world, "robot", None)),
+        "robot": config.robot.model_copy(
+            update={"gripper": _gripper(config.robot.gripper, getattr(world, "robot", None))}
+        ),
         "faults": _limits(
             config.faults,
             env.action_space,
@@ -56,20 +57,20 @@ def fit_config(config: MonitorConfig, env: Any, policy: Any = None) -> MonitorCo
     return config.model_copy(update=update)
 
 
-def _gripper(config: RecoveryConfig, robot: Any) -> RecoveryConfig:
+def _gripper(config: GripperConfig, robot: Any) -> GripperConfig:
     sign = getattr(robot, "open_sign", None)
     if sign is None:
         return config
     kind = getattr(robot, "gripper", None)
-    ends = {"gripper_open": float(sign), "gripper_close": -float(sign)}
+    ends = {"open": float(sign), "close": -float(sign)}
     given = [name for name in ends if name in config.model_fields_set]
     update: dict[str, Any] = {name: end for name, end in ends.items() if name not in given}
     for name, end in update.items():
         # Two ends that are one open and close nothing.
         if any(end == getattr(config, other) for other in given):
             update[name] = -end
-    if "gripper_relative" not in config.model_fields_set:
-        update["gripper_relative"] = getattr(kind, "value", kind) == "relative"
+    if "relative" not in config.model_fields_set:
+        update["relative"] = getattr(kind, "value", kind) == "relative"
     return config.model_copy(update=update)
 
 

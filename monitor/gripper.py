@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.config import RecoveryConfig
+from monitor.config import GripperConfig
 from monitor.records import FloatArray
 
 __all__ = ["GripperCommands"]
@@ -30,13 +30,13 @@ class GripperCommands:
     relative: bool = False
 
     @classmethod
-    def of(cls, config: RecoveryConfig) -> GripperCommands:
+    def of(cls, config: GripperConfig) -> GripperCommands:
         """Return what the configuration says."""
         return cls(
-            index=config.gripper_index,
-            opens=config.gripper_open,
-            closes=config.gripper_close,
-            relative=config.gripper_relative,
+            index=config.index,
+            opens=config.open,
+            closes=config.close,
+            relative=config.relative,
         )
 
     def column(self, dim: int) -> int:

@@ -79,14 +79,13 @@ class Monitor:
         self._extractor = Extractor(low, high, plugins)
         self._blank = dict.fromkeys((*CATALOGUE, *(name for one in plugins for name in one.ids)))
         noise = None if calibration is None else calibration.noise
-        recovery = config.recovery
         setting = Setting(
             config=config.faults,
             action_low=low,
             action_high=high,
             window=metrics.window,
             control_dt_s=config.control_dt_s,
-            gripper=GripperCommands.of(recovery),
+            gripper=GripperCommands.of(config.robot.gripper),
             gripper_change=metrics.gripper_change,
             still_path_m=metrics.still_path_m,
         )
@@ -110,7 +109,7 @@ class Monitor:
         self._controller = Controller(limits, config.controller.aggregation == "running_max")
         self._enforce = config.controller.enforce
         self._calm_below = limits.tau_recover - limits.hysteresis
-        self._retreat = Retreat(recovery, low, high)
+        self._retreat = Retreat(config.recovery, low, high, config.robot.gripper)
         self.reset()
 
     @property

@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from monitor.config import RecoveryConfig
+from monitor.config import GripperConfig, RecoveryConfig
 from monitor.gripper import GripperCommands
 from monitor.records import Evidence, FloatArray, Numbers
 
@@ -21,9 +21,16 @@ class Retreat:
     robot's base frame, rotations stay as they are, the gripper opens unless it holds something.
     """
 
-    def __init__(self, config: RecoveryConfig, low: FloatArray, high: FloatArray) -> None:
+    def __init__(
+        self,
+        config: RecoveryConfig,
+        low: FloatArray,
+        high: FloatArray,
+        gripper: GripperConfig | None = None,
+    ) -> None:
         self._config = config
-        self._commands = GripperCommands.of(config)
+        self._gripper = GripperConfig() if gripper is None else gripper
+        self._commands = GripperCommands.of(self._gripper)
         column = self._commands.column(len(low))
         self._column = column if column >= 0 else None
         self._low = low
@@ -72,7 +79,7 @@ class Retreat:
             return False
         if evidence.gripper is None:
             return True
-        low, high = self._config.held_opening
+        low, high = self._gripper.held_opening
         return low < evidence.gripper < high
 
     def action(self, evidence: Evidence, moving: bool) -> FloatArray:
@@ -80,10 +87,9 @@ class Retreat:
         out = self._neutral.copy()
         if moving and evidence.tcp_position is not None and len(out) >= 3:
             out[:3] = self._delta(evidence.tcp_position)
-        config = self._config
         if len(out) > 3 and self._column is not None:
-            grip = config.gripper_close if self.holds(evidence) else config.gripper_open
-            out[self._column] = grip
+            gripper = self._gripper
+            out[self._column] = gripper.close if self.holds(evidence) else gripper.open
         return np.clip(out, self._low, self._high)
 
     def _delta(self, place: Numbers) -> FloatArray:

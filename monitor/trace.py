@@ -21,6 +21,7 @@ from typing import IO, Any, Final
 
 from monitor.errors import MonitorError
 from monitor.jsonable import dumps, jsonable
+from monitor.recorded import upgrade_header
 
 __all__ = [
     "SCHEMA",
@@ -87,8 +88,8 @@ class RunFolder:
 
     @property
     def header(self) -> Record:
-        """Content of ``run.json``."""
-        return _read_json(self.path / "run.json")
+        """Content of ``run.json``, in today's form."""
+        return upgrade_header(_read_json(self.path / "run.json"))
 
     @property
     def summary(self) -> Record | None:
@@ -171,7 +172,7 @@ class RunWriter:
         try:
             _lock(self._steps, self.path)
             if present:
-                content = _joined(_read_json(self.path / "run.json"), content, self.path)
+                content = _joined(RunFolder(self.path).header, content, self.path)
             _cut_half_line(self.path / "steps.jsonl")
             _cut_half_line(self.path / "episodes.jsonl")
             self._episodes = (self.path / "episodes.jsonl").open("ab", buffering=0)

@@ -206,7 +206,7 @@ class ProxyService:
             keys=self._keys,
             split=self._split,
             acts=self._acts,
-            gripper_index=monitor.config.recovery.gripper_index,
+            gripper_index=monitor.config.robot.gripper.index,
         )
         try:
             reason = self._run.watch(world, monitor, served.name).message

@@ -85,7 +85,7 @@ class VectorMonitor:
         running = config.controller.aggregation == "running_max"
         self._controller = VectorController(single.limits, running, n)
         self._calm_below = single.limits.tau_recover - single.limits.hysteresis
-        self._retreats = VectorRetreats(config.recovery, low, high, n)
+        self._retreats = VectorRetreats(config.recovery, config.robot.gripper, low, high, n)
         self._index = np.zeros(n, dtype=np.int64)
         unknown = np.full(n, np.nan)
         unknown.setflags(write=False)

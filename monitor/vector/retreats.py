@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from monitor.config import RecoveryConfig
+from monitor.config import GripperConfig, RecoveryConfig
 from monitor.gripper import GripperCommands
 from monitor.records import FloatArray
 from monitor.vector.history import Ints, Mask
@@ -16,9 +16,16 @@ from monitor.vector.history import Ints, Mask
 class VectorRetreats:
     """As :class:`monitor.recovery.Retreat`, with NaN for unknown places, openings and actions."""
 
-    def __init__(self, config: RecoveryConfig, low: FloatArray, high: FloatArray, n: int) -> None:
-        self._config = config
-        self._commands = GripperCommands.of(config)
+    def __init__(
+        self,
+        config: RecoveryConfig,
+        gripper: GripperConfig,
+        low: FloatArray,
+        high: FloatArray,
+        n: int,
+    ) -> None:
+        self._config, self._told_by = config, gripper
+        self._commands = GripperCommands.of(gripper)
         self._gripper = self._commands.column(len(low))
         self._low, self._high = low, high
         self._neutral = np.clip(np.zeros(len(low)), low, high)
@@ -88,7 +95,7 @@ class VectorRetreats:
             gripper: ``(K,)`` opening.
             moving: ``(K,)``.
         """
-        config = self._config
+        config = self._told_by
         out = np.tile(self._neutral, (len(envs), 1))
         moving = moving & ~np.isnan(place[:, 0])
         if out.shape[1] >= 3 and moving.any():
@@ -97,7 +104,7 @@ class VectorRetreats:
             low, high = config.held_opening
             held = np.isnan(gripper) | ((low < gripper) & (gripper < high))
             close = self._closing[envs] & held
-            out[:, self._gripper] = np.where(close, config.gripper_close, config.gripper_open)
+            out[:, self._gripper] = np.where(close, config.close, config.open)
         return np.clip(out, self._low, self._high)
 
     def _deltas(self, envs: Ints, place: FloatArray) -> FloatArray:

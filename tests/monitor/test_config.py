@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from monitor import ConfigError, MonitorConfig, load_config, parse_config
+from monitor.config import GripperConfig
+from monitor.recorded import upgrade_header
 
 
 def test_the_shipped_default_is_the_models_default_but_for_what_it_names() -> None:
@@ -20,6 +22,7 @@ def test_the_published_preset_has_the_papers_thresholds() -> None:
 @pytest.mark.parametrize(
     ("data", "hint"),
     [
+        ({"recovery": {"gripper_index": 6}}, "this key moved to robot.gripper.index"),
         ({"controler": {}}, "did you mean 'controller'?"),
         ({"controller": {"tau_recovr": 0.3}}, "did you mean 'tau_recover'?"),
         ({"rules": [{"name": "x", "off": []}]}, "did you mean 'of'?"),
@@ -60,3 +63,16 @@ def test_the_score_hash_ignores_thresholds_and_sees_windows() -> None:
     base = MonitorConfig()
     assert base.score_hash() == parse_config({"controller": {"tau_halt": 0.9}}).score_hash()
     assert base.score_hash() != parse_config({"metrics": {"window": 10}}).score_hash()
+
+
+def test_a_configuration_that_an_earlier_version_recorded_is_read() -> None:
+    recovery = MonitorConfig().recovery.model_dump(mode="json")
+    gripper = {"gripper_index": 6, "gripper_open": -1.0, "gripper_close": 1.0}
+    old = {"monitor": {"recovery": {**recovery, **gripper, "held_opening": [0.1, 0.8]}}}
+    config = parse_config(upgrade_header(old)["monitor"])
+    assert config.recovery == MonitorConfig().recovery
+    assert config.robot.gripper == GripperConfig(
+        index=6, open=-1.0, close=1.0, held_opening=(0.1, 0.8)
+    )
+    now = {"monitor": config.model_dump(mode="json")}
+    assert upgrade_header(now) == now

@@ -30,9 +30,10 @@ def test_what_says_nothing_changes_nothing() -> None:
     [("widowx", (1.0, -1.0, False)), ("google_robot", (-1.0, 1.0, True))],
 )
 def test_the_gripper_follows_the_robot(robot: str, expected: tuple[float, float, bool]) -> None:
-    fitted = fit_config(MonitorConfig(), world(robot=ROBOTS[robot])).recovery
-    assert (fitted.gripper_open, fitted.gripper_close, fitted.gripper_relative) == expected
-    monitor = Monitor(MonitorConfig(recovery=fitted), action_low=-ONE, action_high=ONE)
+    fitted = fit_config(MonitorConfig(), world(robot=ROBOTS[robot])).robot
+    gripper = fitted.gripper
+    assert (gripper.open, gripper.close, gripper.relative) == expected
+    monitor = Monitor(MonitorConfig(robot=fitted), action_low=-ONE, action_high=ONE)
     monitor.update(Step(action=[0.0] * 6 + [expected[0]], gripper=1.0))
     retreat = monitor.update(Step(policy_error="STALE_ACTION: x", gripper=1.0))
     assert retreat.mode.value == "RECOVER"
@@ -42,7 +43,7 @@ def test_the_gripper_follows_the_robot(robot: str, expected: tuple[float, float,
 
 def test_what_the_user_says_stands() -> None:
     given = {
-        "recovery": {"gripper_open": 0.5},
+        "robot": {"gripper": {"open": 0.5}},
         "faults": {"unnorm_limits": (0.2, 0.2, 0.2)},
     }
     fitted = fit_config(
@@ -50,7 +51,7 @@ def test_what_the_user_says_stands() -> None:
         world(robot=ROBOTS["google_robot"], usual_translation=(0.01, 0.01, 0.01)),
         SimpleNamespace(usual_translation=(0.03, 0.03, 0.03)),
     )
-    assert (fitted.recovery.gripper_open, fitted.recovery.gripper_close) == (0.5, 1.0)
+    assert (fitted.robot.gripper.open, fitted.robot.gripper.close) == (0.5, 1.0)
     assert fitted.faults.unnorm_limits == (0.2, 0.2, 0.2)
 
 
@@ -106,17 +107,17 @@ def test_the_wrapper_fits_its_own_monitor() -> None:
             return {}, 0.0, False, False, {}
 
     config = MonitoredEnv(Google()).monitor.config
-    assert (config.recovery.gripper_open, config.control_dt_s) == (-1.0, 1 / 3)
+    assert (config.robot.gripper.open, config.control_dt_s) == (-1.0, 1 / 3)
 
 
-@pytest.mark.parametrize("end", ["gripper_open", "gripper_close"])
+@pytest.mark.parametrize("end", ["open", "close"])
 @pytest.mark.parametrize("robot", ["widowx", "google_robot"])
 @pytest.mark.parametrize("value", [0.9, -0.9, 1.5])
 def test_one_end_of_the_users_leaves_two_ends(end: str, robot: str, value: float) -> None:
-    config = MonitorConfig.model_validate({"recovery": {end: value}})
-    fitted = fit_config(config, world(robot=ROBOTS[robot])).recovery
+    config = MonitorConfig.model_validate({"robot": {"gripper": {end: value}}})
+    fitted = fit_config(config, world(robot=ROBOTS[robot])).robot.gripper
     assert getattr(fitted, end) == value
-    assert fitted.gripper_open != fitted.gripper_close
+    assert fitted.open != fitted.close
 
 
 @pytest.mark.parametrize(

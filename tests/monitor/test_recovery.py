@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from monitor import Evidence, Mode, Monitor, MonitorConfig, Step
-from monitor.config import RecoveryConfig
+from monitor.config import GripperConfig, RecoveryConfig
 from monitor.recovery import Retreat, distance
 from monitor.vector.retreats import lengths
 
@@ -79,8 +79,8 @@ def test_the_gripper_opens_unless_it_holds_something(
 
 
 def test_a_relative_gripper_that_is_asked_for_nothing_keeps_what_it_holds() -> None:
-    config = RecoveryConfig(gripper_open=-1.0, gripper_close=1.0, gripper_relative=True)
-    retreat = Retreat(config, LOW, -LOW)
+    gripper = GripperConfig(open=-1.0, close=1.0, relative=True)
+    retreat = Retreat(RecoveryConfig(), LOW, -LOW, gripper)
     for grip in (1.0, 0.0, 0.0):
         retreat.note_action((0.0,) * 6 + (grip,))
     evidence = Evidence(tcp_position=(0.0, 0.0, 0.1), gripper=0.4)
@@ -90,7 +90,7 @@ def test_a_relative_gripper_that_is_asked_for_nothing_keeps_what_it_holds() -> N
 
 def test_gripper_values_are_configurable_and_clipped() -> None:
     low, high = np.zeros(7), np.ones(7)
-    retreat = Retreat(RecoveryConfig(gripper_open=-1.0, gripper_close=1.0), low, high)
+    retreat = Retreat(RecoveryConfig(), low, high, GripperConfig(open=-1.0, close=1.0))
     retreat.begin(Evidence())
     assert retreat.action(Evidence(gripper=0.5), moving=True)[-1] == 0.0
 
@@ -98,7 +98,7 @@ def test_gripper_values_are_configurable_and_clipped() -> None:
 @pytest.mark.parametrize("index", [6, -5])
 def test_a_gripper_index_beyond_the_action_is_no_gripper(index: int) -> None:
     config = MonitorConfig.model_validate(
-        {"recovery": {"gripper_index": index}, "controller": {"budget": 9, "tau_halt": 2.0}}
+        {"robot": {"gripper": {"index": index}}, "controller": {"budget": 9, "tau_halt": 2.0}}
     )
     monitor = Monitor(config, action_low=[-1.0] * 4, action_high=[1.0] * 4)
     rng = np.random.default_rng(4)

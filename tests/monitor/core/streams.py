@@ -43,9 +43,11 @@ def some_config(rng: Rng, dim: int) -> MonitorConfig:
                 "aggregation": one_of("windowed", "windowed", "running_max"),
                 "tau_halt": one_of(0.75, 2.0),
             },
-            "recovery": {
-                "gripper_index": one_of(-1, 6, 0) if dim > 6 else -1,
-                "gripper_relative": one_of(True, False),
+            "robot": {
+                "gripper": {
+                    "index": one_of(-1, 6, 0) if dim > 6 else -1,
+                    "relative": one_of(True, False),
+                }
             },
             "faults": {
                 "off": off,

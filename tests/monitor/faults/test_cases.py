@@ -248,11 +248,11 @@ def test_8_a_gripper_that_does_not_answer(make_monitor: Make) -> None:
         assert not any("GRIPPER_NO_RESPONSE" in codes(d) for d in alive[5:19])
 
 
-RELATIVE = {"gripper_open": -1.0, "gripper_close": 1.0, "gripper_relative": True}
+RELATIVE = {"open": -1.0, "close": 1.0, "relative": True}
 
 
 @pytest.mark.parametrize(
-    ("recovery", "told", "opening", "at"),
+    ("gripper", "told", "opening", "at"),
     [
         # Half-way is where an absolute command may go from open, and asks for an answer.
         ({}, [1.0] * 3 + [0.0] * 37, [1.0] * 40, 17),
@@ -264,14 +264,14 @@ RELATIVE = {"gripper_open": -1.0, "gripper_close": 1.0, "gripper_relative": True
     ],
 )
 def test_8_a_command_half_way(
-    make_monitor: Make, recovery: dict[str, Any], told: list[float], opening: list[float],
+    make_monitor: Make, gripper: dict[str, Any], told: list[float], opening: list[float],
     at: int | None,
 ) -> None:  # fmt: skip
     steps = [
         Step(action=[0.01, 0, 0, 0, 0, 0, grip], gripper=there)
         for grip, there in zip(told, opening, strict=True)
     ]
-    decisions = run(make_monitor(recovery=recovery), steps)
+    decisions = run(make_monitor(robot={"gripper": gripper}), steps)
     seen = [t for t, d in enumerate(decisions) if "GRIPPER_NO_RESPONSE" in codes(d)]
     assert (seen[0] if seen else None) == at
 

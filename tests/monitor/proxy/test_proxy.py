@@ -581,4 +581,4 @@ def test_the_monitor_is_made_for_what_client_and_server_tell(wires: Wires) -> No
         client.close()
     config = made[0].config
     assert config.faults.unnorm_limits == (0.03, 0.04, 0.05)
-    assert (config.recovery.gripper_open, config.control_dt_s) == (-1.0, 0.5)
+    assert (config.robot.gripper.open, config.control_dt_s) == (-1.0, 0.5)

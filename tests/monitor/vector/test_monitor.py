@@ -80,7 +80,7 @@ CONFIGS: list[dict[str, Any]] = [
     },
     {
         "faults": {"respond": LENIENT, "gripper_steps": 3},
-        "recovery": {"gripper_open": -1.0, "gripper_close": 1.0, "gripper_relative": True},
+        "robot": {"gripper": {"open": -1.0, "close": 1.0, "relative": True}},
         "controller": {"tau_halt": 1.5, "budget": 50},
     },
     {
@@ -321,7 +321,7 @@ def test_a_batch_of_the_wrong_shape_is_a_fault_everywhere() -> None:
 
 
 def test_an_action_without_the_gripper_that_is_configured_is_taken() -> None:
-    config, high = MonitorConfig.model_validate({"recovery": {"gripper_index": 6}}), np.ones(5)
+    config, high = MonitorConfig.model_validate({"robot": {"gripper": {"index": 6}}}), np.ones(5)
     vector = VectorMonitor(config, num_envs=2, action_low=-high, action_high=high)
     for error in (None, "STALE_ACTION: late"):
         decision = vector.update(Step(action=np.zeros((2, 5)), policy_error=error))
