@@ -9,6 +9,7 @@ from typing import Any, Final, final
 import gymnasium
 import numpy as np
 
+from monitor.adapt import adapt_config
 from monitor.config import MonitorConfig
 from monitor.env_api import (
     Transition,
@@ -20,7 +21,6 @@ from monitor.env_api import (
     unbatch,
 )
 from monitor.errors import DimensionError
-from monitor.fit import fit_config
 from monitor.pipeline import Monitor
 from monitor.records import Decision, Step
 
@@ -42,7 +42,7 @@ POLICY_FIELDS: Final = (
 
 GYMNASIUM: Final = ("action_space", "observation_space", "metadata", "spec", "render_mode")
 TOLD: Final = ("control_dt_s", "robot", "usual_translation")
-"""What :func:`monitor.fit.fit_config` asks an environment for."""
+"""What :func:`monitor.adapt.adapt_config` asks an environment for."""
 
 
 class _AnyEnv(gymnasium.Env[Any, Any]):
@@ -177,4 +177,4 @@ def _monitor_for(env: Any) -> Monitor:
     except TransitionError as error:
         msg = f"{error}; or pass a monitor of your own"
         raise DimensionError(msg) from error
-    return Monitor(fit_config(MonitorConfig(), env), action_low=low, action_high=high)
+    return Monitor(adapt_config(MonitorConfig(), env), action_low=low, action_high=high)

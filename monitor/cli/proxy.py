@@ -179,8 +179,8 @@ def _monitor(
 ) -> Monitor:
     """A monitor for one episode of a client."""
     from envs.robot import ROBOTS
+    from monitor.adapt import adapt_config
     from monitor.cli.session import find_calibration, with_switches
-    from monitor.fit import fit_config
     from monitor.pipeline import Monitor
 
     world = SimpleNamespace(
@@ -188,7 +188,7 @@ def _monitor(
         control_dt_s=told.control_dt_s,
         robot=ROBOTS.get(told.robot or ""),
     )
-    config = fit_config(with_switches(settings, enforce=act, recovery=True), world, served)
+    config = adapt_config(with_switches(settings, enforce=act, recovery=True), world, served)
     fitted = find_calibration(
         config,
         source=source,

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from monitor.adapt import adapt_config
 from monitor.calibration import Calibration
 from monitor.cli.names import check_env_name
 from monitor.cli.options import pairs
 from monitor.config import MonitorConfig, config_folder, load_config
 from monitor.env_api import action_bounds
 from monitor.errors import ConfigError, EnvStartError, MonitorError
-from monitor.fit import fit_config
 from monitor.metrics.probe_file import ProbeFile
 from monitor.pipeline import Monitor
 
@@ -146,7 +146,7 @@ def make_monitor(
     """Make the monitor for an environment and a policy.
 
     Args:
-        env: asked for its action space, and with the policy for what :func:`fit_config` takes.
+        env: asked for its action space, and with the policy for what :func:`adapt_config` takes.
         policy: that acts.
         config: shipped name or path of a YAML file.
         calibration: file; None takes the one that the configuration names, if it names one.
@@ -155,7 +155,7 @@ def make_monitor(
         switches: as :func:`with_switches` takes them.
     """
     low, high = action_bounds(env)
-    settings = fit_config(with_switches(load_config(config), **switches), env, policy)
+    settings = adapt_config(with_switches(load_config(config), **switches), env, policy)
     _check_probe(settings.metrics.safe, policy, policy_name)
     task = getattr(env.unwrapped, "task", None)
     fitted = find_calibration(

@@ -21,11 +21,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, final
 
+from monitor.adapt import adapt_config
 from monitor.calibration import Calibration
 from monitor.config import MonitorConfig
 from monitor.env_api import action_bounds
 from monitor.errors import ConfigError
-from monitor.fit import fit_config
 from monitor.jsonable import dumps
 from monitor.lifeline import PARENT, end_with_parent
 from monitor.pipeline import Monitor
@@ -219,7 +219,7 @@ def _run_arm(plan: StudyPlan, arm: _Arm, calibration: Calibration | None, makers
         low, high = action_bounds(env)
         controller = plan.config.controller.model_copy(update={"enforce": arm.act})
         monitor = Monitor(
-            fit_config(plan.config.model_copy(update={"controller": controller}), env, policy),
+            adapt_config(plan.config.model_copy(update={"controller": controller}), env, policy),
             action_low=low,
             action_high=high,
             calibration=calibration,

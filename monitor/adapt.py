@@ -11,12 +11,12 @@ import numpy as np
 from monitor.config import FaultsConfig, GripperConfig, MonitorConfig
 from monitor.records import FloatArray
 
-__all__ = ["fit_config"]
+__all__ = ["adapt_config"]
 
 log = logging.getLogger(__name__)
 
 
-def fit_config(config: MonitorConfig, env: Any, policy: Any = None) -> MonitorConfig:
+def adapt_config(config: MonitorConfig, env: Any, policy: Any = None) -> MonitorConfig:
     """Return the configuration for a policy in an environment.
 
     - ``control_dt_s`` is the environment's, whatever the configuration says.

@@ -10,7 +10,7 @@ import pytest
 
 from envs.robot import ROBOTS
 from monitor import Monitor, MonitorConfig, Step
-from monitor.fit import fit_config
+from monitor.adapt import adapt_config
 from monitor.gym import MonitoredEnv
 
 ONE = np.ones(7)
@@ -22,7 +22,7 @@ def world(**says: Any) -> Any:
 
 def test_what_says_nothing_changes_nothing() -> None:
     config = MonitorConfig()
-    assert fit_config(config, world(), SimpleNamespace()) == config
+    assert adapt_config(config, world(), SimpleNamespace()) == config
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_what_says_nothing_changes_nothing() -> None:
     [("widowx", (1.0, -1.0, False)), ("google_robot", (-1.0, 1.0, True))],
 )
 def test_the_gripper_follows_the_robot(robot: str, expected: tuple[float, float, bool]) -> None:
-    fitted = fit_config(MonitorConfig(), world(robot=ROBOTS[robot])).robot
+    fitted = adapt_config(MonitorConfig(), world(robot=ROBOTS[robot])).robot
     gripper = fitted.gripper
     assert (gripper.open, gripper.close, gripper.relative) == expected
     monitor = Monitor(MonitorConfig(robot=fitted), action_low=-ONE, action_high=ONE)
@@ -46,7 +46,7 @@ def test_what_the_user_says_stands() -> None:
         "robot": {"gripper": {"open": 0.5}},
         "faults": {"unnorm_limits": (0.2, 0.2, 0.2)},
     }
-    fitted = fit_config(
+    fitted = adapt_config(
         MonitorConfig.model_validate(given),
         world(robot=ROBOTS["google_robot"], usual_translation=(0.01, 0.01, 0.01)),
         SimpleNamespace(usual_translation=(0.03, 0.03, 0.03)),
@@ -56,9 +56,11 @@ def test_what_the_user_says_stands() -> None:
 
 
 def test_the_period_is_the_environments(caplog: pytest.LogCaptureFixture) -> None:
-    assert fit_config(MonitorConfig(), world(control_dt_s=0.1)).control_dt_s == 0.1
+    assert adapt_config(MonitorConfig(), world(control_dt_s=0.1)).control_dt_s == 0.1
     assert not caplog.records
-    assert fit_config(MonitorConfig(control_dt_s=0.5), world(control_dt_s=0.1)).control_dt_s == 0.1
+    assert (
+        adapt_config(MonitorConfig(control_dt_s=0.5), world(control_dt_s=0.1)).control_dt_s == 0.1
+    )
     assert "using the latter" in caplog.text
 
 
@@ -73,7 +75,7 @@ def test_the_period_is_the_environments(caplog: pytest.LogCaptureFixture) -> Non
 def test_the_least_of_what_is_usual_is_the_limit(
     policy: Any, env: Any, expected: tuple[float, ...]
 ) -> None:
-    fitted = fit_config(
+    fitted = adapt_config(
         MonitorConfig(), world(usual_translation=env), SimpleNamespace(usual_translation=policy)
     )
     assert fitted.faults.unnorm_limits == expected
@@ -82,7 +84,7 @@ def test_the_least_of_what_is_usual_is_the_limit(
 @pytest.mark.parametrize("largest", [1.0, 0.5])
 def test_actions_of_another_scale_are_seen_where_the_policy_tells_its_own(largest: float) -> None:
     """Case 5 of the faults: never un-normalised, or by another data set, inside the space."""
-    config = fit_config(MonitorConfig(), world(), SimpleNamespace(usual_translation=(0.03,) * 3))
+    config = adapt_config(MonitorConfig(), world(), SimpleNamespace(usual_translation=(0.03,) * 3))
     rng = np.random.default_rng(0)
 
     def codes(scale: float) -> list[str]:
@@ -115,7 +117,7 @@ def test_the_wrapper_fits_its_own_monitor() -> None:
 @pytest.mark.parametrize("value", [0.9, -0.9, 1.5])
 def test_one_end_of_the_users_leaves_two_ends(end: str, robot: str, value: float) -> None:
     config = MonitorConfig.model_validate({"robot": {"gripper": {end: value}}})
-    fitted = fit_config(config, world(robot=ROBOTS[robot])).robot.gripper
+    fitted = adapt_config(config, world(robot=ROBOTS[robot])).robot.gripper
     assert getattr(fitted, end) == value
     assert fitted.open != fitted.close
 
@@ -124,7 +126,7 @@ def test_one_end_of_the_users_leaves_two_ends(end: str, robot: str, value: float
     "told", [(), 0.1, (0.1,), [0.1] * 7, [[0.1] * 3], (np.nan, 0.1, 0.1), (0.0, 0.1, 0.1), "x"]
 )
 def test_an_odd_usual_translation_is_not_used(told: Any) -> None:
-    fitted = fit_config(MonitorConfig(), world(usual_translation=told))
+    fitted = adapt_config(MonitorConfig(), world(usual_translation=told))
     assert fitted.faults.unnorm_limits is None
 
 
@@ -132,10 +134,10 @@ def test_an_odd_usual_translation_is_not_used(told: Any) -> None:
 def test_an_odd_control_period_is_not_used(period: Any) -> None:
     env = world()
     env.control_dt_s = period
-    assert fit_config(MonitorConfig(), env).control_dt_s == MonitorConfig().control_dt_s
+    assert adapt_config(MonitorConfig(), env).control_dt_s == MonitorConfig().control_dt_s
 
 
 def test_limits_that_the_user_switched_off_stay_off() -> None:
     config = MonitorConfig.model_validate({"faults": {"unnorm_limits": None}})
-    fitted = fit_config(config, world(usual_translation=(0.01, 0.01, 0.01)))
+    fitted = adapt_config(config, world(usual_translation=(0.01, 0.01, 0.01)))
     assert fitted.faults.unnorm_limits is None
