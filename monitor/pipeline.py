@@ -18,15 +18,12 @@ from monitor.errors import ConfigError, DimensionError, MisuseError, misuse, unk
 from monitor.faults import Setting, responses
 from monitor.faults.rules import RuleCount
 from monitor.gripper import GripperCommands
-from monitor.maker import maker
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.evidence import Extractor
 from monitor.metrics.plugins import MetricSetting, build_plugins
 from monitor.records import Alert, Decision, Evidence, Fault, FloatArray, Mode, Numbers, Step
 from monitor.recovery import Retreat
 from monitor.score import Scoring, moved_signals
-
-make_decision: Final = maker(Decision)
 
 
 class _Stage(Protocol):
@@ -193,7 +190,7 @@ class Monitor:
             alerts = self._alerts(before, score, active)
         self._active = active
         self._index = index + 1
-        return make_decision(
+        return Decision(
             step=index,
             mode=mode,
             score=score,

@@ -1,55 +1,74 @@
 """The records that flow through the monitor, in the order in which they arise.
 
-``Step`` (from the loop) -> ``Evidence`` (what is kept of it) -> ``MetricFrame`` -> ``Belief``
--> ``Decision`` (to the loop). ``None`` means unknown throughout; no record holds a NaN.
+``Step`` (from the loop) -> ``Evidence`` (what is kept of it) -> metrics, faults, score ->
+``Decision`` (to the loop) -> one line of ``steps.jsonl`` (see :mod:`monitor.trace`). ``None``
+means unknown throughout; no record holds a NaN. Every record is frozen: make a changed copy with
+``msgspec.structs.replace``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, convert, field
 from numpy.typing import NDArray
+
+from monitor.jsonable import jsonable
+
+__all__ = [
+    "Alert",
+    "Belief",
+    "Decision",
+    "Evidence",
+    "Fault",
+    "FloatArray",
+    "Mode",
+    "Numbers",
+    "Step",
+]
 
 FloatArray = NDArray[np.float64]
 Numbers = tuple[float, ...]
 
 
 class Mode(str, Enum):
-    """Who moves the robot: the policy, the recovery, or nobody."""
+    """Who moves the robot: the policy, the recovery, or neither."""
 
     TASK = "TASK"
     RECOVER = "RECOVER"
     HALT = "HALT"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Step:
-    """One control step as the loop hands it in; arrays may be numpy or torch, of any float type.
+class Step(Struct, frozen=True, kw_only=True, eq=False):
+    """One control step as the loop hands it in.
+
+    Arrays may be numpy, torch or nested lists, of any float type. :data:`monitor.signals.SIGNALS`
+    says who gives each field.
 
     Attributes:
-        action: ``(D,)`` environment units, what the policy wants to do.
-        token_logits: ``(N, V)`` logits of the N action tokens.
-        token_ids: ``(N,)`` chosen ids, counted as the columns of ``token_logits``.
-        action_token_range: ``(low, high)``, half open: the ids of the action bins within V, or
-            None where all of V are bins.
-        tcp_position: ``(3,)`` metres, robot base frame.
-        tcp_quaternion: ``(4,)`` w, x, y, z.
-        goal_distance: metres left, by the phase of the task (privileged in simulation).
-        samples: ``(K, D)`` further actions sampled for the same observation.
-        chunk: ``(H, D)`` planned actions, the first of them ``action``.
-        hidden: ``(F,)`` features of the policy, for probes.
-        image: ``(H, W, 3)`` uint8, what the policy saw.
+        action: action that the policy wants, ``(D,)``, environment units.
+        token_logits: logits of the N action tokens, ``(N, V)``.
+        token_ids: chosen ids, ``(N,)``, counted as the columns of ``token_logits``.
+        action_token_range: ids of the action bins within V as ``(low, high)``, half open; None
+            where all of V are bins.
+        tcp_position: position of the tool centre point, ``(3,)``, metres, robot base frame.
+        tcp_quaternion: orientation of the tool, ``(4,)``, w, x, y, z, robot base frame.
+        goal_distance: distance left in the present phase of the task, metres (privileged in
+            simulation).
+        samples: further actions sampled for the same observation, ``(K, D)``, environment units.
+        chunk: action chunk, ``(H, D)``, environment units; its first row is ``action``.
+        hidden: features of the policy, ``(F,)``, for probes.
+        image: image that the policy saw, ``(H, W, 3)`` uint8, RGB.
         gripper: measured opening in [0, 1], 1 = open.
-        latency_s: seconds the policy took.
+        latency_s: time that the policy took, seconds.
         success: the task's own verdict at this moment, where it exists.
-        policy_error: text of what the policy raised; ``action`` is then None.
-        env_error: text of what the environment raised.
+        policy_error: text of the exception that the policy raised; ``action`` is then None.
+        env_error: text of the exception that the environment raised.
         decode_ok: False where the policy's tokens did not decode to an action.
-        joint_positions: ``(J,)`` radians or metres.
+        joint_positions: joint positions, ``(J,)``, radians or metres.
         extra: scalars that the policy measured itself, by metric id.
     """
 
@@ -74,14 +93,13 @@ class Step:
     extra: Any = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Struct, frozen=True, kw_only=True):
     """Something that no score may hide.
 
     Attributes:
-        code: as in the fault table, for example ``NONFINITE_ACTION``.
-        message: for people.
-        detail: JSON-able facts: the step, the field, the value.
+        code: key of the fault table, for example ``NONFINITE_ACTION``.
+        message: text for people.
+        detail: facts that JSON can hold: the step, the field, the value.
     """
 
     code: str
@@ -89,29 +107,28 @@ class Fault:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All that is kept of a step: a few floats, exact through JSON, enough to decide again.
 
-    Whatever needs a big array (logits, pictures, samples) is reduced to ``signals`` here; the
-    rest of the monitor sees only this record, so a trace that holds it replays bit for bit.
+    Big arrays (logits, images, samples) are reduced to ``signals`` here; the rest of the monitor
+    sees only this record, so a trace that holds it replays bit for bit.
 
     Attributes:
-        action: ``(D,)`` finite values, or None where the action is unusable.
-        tcp_position: ``(3,)`` metres.
-        tcp_quaternion: ``(4,)`` unit, w, x, y, z.
-        goal_distance: metres.
-        gripper: opening in [0, 1].
-        latency_s: seconds.
+        action: finite values, ``(D,)``, environment units; None where the action is unusable.
+        tcp_position: position of the tool centre point, ``(3,)``, metres.
+        tcp_quaternion: orientation of the tool, ``(4,)``, unit norm, w, x, y, z.
+        goal_distance: distance left, metres.
+        gripper: measured opening in [0, 1], 1 = open.
+        latency_s: time that the policy took, seconds.
         success: the task's own verdict.
-        policy_error: text, or None.
-        env_error: text, or None.
-        decode_ok: whether the tokens decoded.
+        policy_error: text of the policy's exception, or None.
+        env_error: text of the environment's exception, or None.
+        decode_ok: whether the tokens decoded to an action.
         signals: values of this step by metric id, such as ``TB-E`` and ``alpha``.
-        tokens: values per token by metric id.
+        tokens: values per token, ``(N,)``, by metric id.
         logits_id: fingerprint of the logits, equal for equal logits.
-        image_id: fingerprint of the picture.
-        image_std: standard deviation of the picture's values, on the scale 0-255.
+        image_id: fingerprint of the image, equal for equal images.
+        image_std: standard deviation of the image's values, on the scale 0-255.
         problems: faults that can be seen only in the raw step.
     """
 
@@ -132,68 +149,35 @@ class Evidence:
     image_std: float | None = None
     problems: tuple[Fault, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able mapping without the fields that are at their default.
+    def to_json(self) -> Any:
+        """Return a mapping that JSON can hold, without the fields that are at their default.
 
         >>> Evidence(goal_distance=0.25).to_json()
         {'goal_distance': 0.25}
         """
-        out: dict[str, Any] = {}
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if value is None or (one.name == "decode_ok" and value):
-                continue
-            if one.name == "problems":
-                value = [
-                    {"code": f.code, "message": f.message, "detail": dict(f.detail)} for f in value
-                ]
-            elif one.name == "tokens":
-                value = {key: list(row) for key, row in value.items()}
-            elif isinstance(value, Mapping):
-                value = dict(value)
-            elif isinstance(value, tuple):
-                value = list(value)
-            if value == [] or value == {}:
-                continue
-            out[one.name] = value
-        return out
+        return jsonable(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Evidence:
-        """Read what :meth:`to_json` wrote.
+        """Return the record that :meth:`to_json` wrote.
 
         >>> Evidence.from_json({"goal_distance": 0.25}).goal_distance
         0.25
         """
-        given = dict(data)
-        for name in ("action", "tcp_position", "tcp_quaternion"):
-            if given.get(name) is not None:
-                given[name] = tuple(given[name])
-        if "tokens" in given:
-            given["tokens"] = {key: tuple(row) for key, row in given["tokens"].items()}
-        given["problems"] = tuple(Fault(**fault) for fault in given.get("problems", ()))
-        return cls(**given)
+        return convert(data, cls)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricFrame:
-    """Every metric of one step by id; None where it is not known (yet)."""
-
-    values: Mapping[str, float | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Belief:
+class Belief(Struct, frozen=True, kw_only=True, gc=False):
     """State of the distance filter after a step: x = [d, d_dot] and its covariance.
 
     Attributes:
-        distance: metres.
-        velocity: metres per step.
-        var_distance: variance of ``distance``.
-        cov: covariance of the two.
-        var_velocity: variance of ``velocity``.
-        innovation: measured minus predicted distance at the last update, None without one.
-        innovation_var: variance of ``innovation``.
+        distance: estimated distance left, metres.
+        velocity: estimated change of the distance, metres per step.
+        var_distance: variance of ``distance``, metres^2.
+        cov: covariance of the two, metres^2 per step.
+        var_velocity: variance of ``velocity``, (metres per step)^2.
+        innovation: measured minus predicted distance at the last update, metres; None before it.
+        innovation_var: variance of ``innovation``, metres^2.
         nis: innovation squared over its variance.
     """
 
@@ -207,16 +191,15 @@ class Belief:
     nis: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alert:
+class Alert(Struct, frozen=True, kw_only=True, gc=False):
     """An edge: something began at this step.
 
     Attributes:
         kind: "mode", "fault" or "rule".
         code: the mode entered, the fault's code or the rule's name.
-        step: index of the step within the episode.
-        message: for people.
-        score: the score at that moment.
+        step: index of the step within the episode, from 0.
+        message: text for people.
+        score: score at that moment, in [0, 1]; None while unknown.
     """
 
     kind: str
@@ -226,8 +209,7 @@ class Alert:
     score: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True, eq=False):
     """What the monitor makes of one step.
 
     Attributes:
@@ -235,10 +217,11 @@ class Decision:
         mode: who moves the robot now.
         score: in [0, 1], None while unknown.
         metrics: value by metric id, None while unknown.
-        faults: those present at this step.
-        alerts: those that begin at this step.
-        action: ``(D,)`` float64, may be sent to the robot; None when halted.
-        belief: of the distance filter, None before the first distance.
+        faults: faults present at this step.
+        alerts: alerts that begin at this step.
+        action: action that may be sent to the robot, ``(D,)`` float64, environment units; None
+            when halted.
+        belief: state of the distance filter, None before the first distance.
         calibrated: whether the score rests on a calibration or on shipped reference values.
         evidence: what was kept of the step; write it to replay.
     """

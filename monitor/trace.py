@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import IO, Any, Final
 
 from monitor.errors import MonitorError
-from monitor.jsonable import dumps, jsonable
+from monitor.jsonable import dumps, encode, jsonable
 from monitor.recorded import upgrade_header
 
 __all__ = [
@@ -255,7 +255,7 @@ def check_writable(path: Path | str) -> None:
 
 
 def _append(file: IO[bytes], record: Mapping[str, Any]) -> None:
-    line = memoryview(dumps(record).encode() + b"\n")
+    line = memoryview(encode(record) + b"\n")
     try:
         while line:  # a raw write may take only a part
             line = line[file.write(line) :]

@@ -31,7 +31,7 @@ if [ "$(cat "$venv/.ready" 2>/dev/null)" != "$key" ]; then
   rm -rf "$venv"
   "$python" -m venv "$venv"
   pip ${VLAWATCH_TORCH_INDEX:+--index-url "$VLAWATCH_TORCH_INDEX"} "${VLAWATCH_TORCH_SPEC:-torch==2.13.0}"
-  pip "${old[@]}" pydantic pyyaml pytest pytest-timeout
+  pip "${old[@]}" msgspec pydantic pyyaml pytest pytest-timeout
   printf '%s\n' "$key" >"$venv/.ready"
 fi
 before=$("$venv/bin/python" -m pip freeze --exclude vlawatch)

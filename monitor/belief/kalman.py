@@ -9,10 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log
 
-from monitor.maker import maker
 from monitor.records import Belief
-
-make_belief = maker(Belief)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +33,7 @@ class KalmanModel:
 
 def initial(distance: float, model: KalmanModel) -> Belief:
     """Return the belief at the first measured distance: x_0 = [d_0, 0]."""
-    return make_belief(
+    return Belief(
         distance=distance,
         velocity=0.0,
         var_distance=model.initial_distance,
@@ -48,7 +45,7 @@ def initial(distance: float, model: KalmanModel) -> Belief:
 def predict(belief: Belief, model: KalmanModel) -> Belief:
     """Return the belief one step on, without a measurement."""
     a, b, c = belief.var_distance, belief.cov, belief.var_velocity
-    return make_belief(
+    return Belief(
         # x' = F x
         distance=belief.distance + belief.velocity,
         velocity=belief.velocity,
@@ -87,7 +84,7 @@ def _correct(
     k1 = b / s
     # Joseph form P = (I - K H) P (I - K H)^T + K R K^T keeps P positive under rounding.
     i0 = 1.0 - k0
-    return make_belief(
+    return Belief(
         distance=distance + k0 * nu,
         velocity=velocity + k1 * nu,
         var_distance=i0 * i0 * a + k0 * k0 * r,

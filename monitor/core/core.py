@@ -9,7 +9,6 @@ from typing import Final, final
 
 import numpy as np
 
-from monitor.belief.kalman import make_belief
 from monitor.core import judge, measure
 from monitor.core.plan import Judged, Plan
 from monitor.core.rows import ACTION_IDS, IDS, Rows
@@ -18,14 +17,12 @@ from monitor.faults.behaviour import dropped, stalled, unanswered
 from monitor.faults.data import DataFaults
 from monitor.faults.policy import late, mis_scaled, off_vocabulary
 from monitor.faults.vision import black, bypassed, frozen
-from monitor.maker import maker
 from monitor.metrics.information import Information
 from monitor.metrics.instability import instability
 from monitor.metrics.pooling import Peaks
 from monitor.metrics.samples import normalise
 from monitor.records import Belief, Evidence, Fault, Numbers
 
-make_scene: Final = maker(Scene)
 UNKNOWN_PLACE: Final = (nan,) * 3
 UNKNOWN_TURN: Final = (nan,) * 4
 
@@ -129,7 +126,7 @@ class Core:
             found[judge.FOUND] or self._foreign or not quiet
             or evidence.policy_error is not None or evidence.env_error is not None
         ):  # fmt: skip
-            scene = make_scene(step=step, evidence=evidence, metrics=values, succeeded=succeeded)
+            scene = Scene(step=step, evidence=evidence, metrics=values, succeeded=succeeded)
             faults = self._faults(scene, found)
         score = found[judge.SCORE]
         return Judged(values, faults, score if score == score else None, _belief(out))
@@ -167,7 +164,7 @@ def _belief(out: list[float]) -> Belief | None:
     if d != d:
         return None
     known = innovation == innovation
-    return make_belief(
+    return Belief(
         distance=d, velocity=v, var_distance=a, cov=b, var_velocity=c,
         innovation=innovation if known else None, innovation_var=variance if known else None,
         nis=out[measure.NIS] if known else None,

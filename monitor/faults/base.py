@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from monitor.config import FaultsConfig
 from monitor.gripper import GripperCommands
 from monitor.records import Evidence, Fault, FloatArray, Numbers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(Struct, frozen=True, kw_only=True):
     """What a detector may look at in one step.
 
     Attributes:

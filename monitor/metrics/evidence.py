@@ -10,7 +10,6 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.maker import maker
 from monitor.metrics.arrays import holes, text, to_array, to_row, to_scalar
 from monitor.metrics.extra import read_extra
 from monitor.metrics.kernel import (
@@ -46,8 +45,6 @@ BIN_NAMES: Final = tuple(f"{name}_bins" for name in NAMES)
 OF_BINS_KEYS: Final = tuple(f"{name}{end}" for name in BIN_NAMES for end in ("", "_max"))
 KEYS: Final = (*OF_ALL_KEYS, *OF_BINS_KEYS, "action_mass")
 """Ids of the first columns of pooled logits, see :mod:`monitor.metrics.kernel`."""
-
-make_evidence: Final = maker(Evidence)
 
 
 @final
@@ -127,7 +124,7 @@ class Extractor:
             read_extra(step.extra, index, signals, problems)
         for plugin in self._plugins:
             measure(plugin, step, index, signals, problems)
-        return make_evidence(
+        return Evidence(
             action=action,
             tcp_position=position,
             tcp_quaternion=quaternion,

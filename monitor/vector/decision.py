@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from monitor.records import FloatArray, Mode
@@ -15,8 +15,7 @@ from monitor.vector.history import Mask
 MODES: Final = (Mode.TASK, Mode.RECOVER, Mode.HALT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class VectorDecision:
+class VectorDecision(Struct, frozen=True, kw_only=True, eq=False):
     """What the monitor makes of one step of N environments; NaN is unknown in these arrays.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, Final, final
 
 import numpy as np
@@ -19,7 +18,7 @@ from monitor.records import Evidence, FloatArray, Step
 from monitor.vector.evidence import note
 from monitor.vector.history import Mask
 
-FIELDS: Final = tuple(one.name for one in fields(Step))
+FIELDS: Final = Step.__struct_fields__
 SHARED: Final = frozenset({"action_token_range"})
 
 

@@ -11,7 +11,6 @@ from monitor.calibration import Calibration
 from monitor.config import MonitorConfig
 from monitor.errors import DimensionError, MisuseError, misuse
 from monitor.faults import responses
-from monitor.maker import maker
 from monitor.metrics.sums import Scratch
 from monitor.pipeline import Monitor
 from monitor.records import FloatArray, Step
@@ -25,8 +24,6 @@ from monitor.vector.individual import Individuals
 from monitor.vector.retreats import VectorRetreats
 from monitor.vector.rules import VectorPeaks, VectorRule
 from monitor.vector.samples import VectorSamples, read_pictures
-
-make_decision: Final = maker(VectorDecision)
 
 
 @final
@@ -142,7 +139,7 @@ class VectorMonitor:
         before, tried = controller.mode, controller.attempts
         mode = controller.update(score, demand)
         action, sendable = self._act(batch, mode, score, faults)
-        decision = make_decision(
+        decision = VectorDecision(
             step=self._index.copy(),
             mode=mode.copy(),
             score=score,

@@ -64,7 +64,7 @@ def step_line(start: EpisodeStart, record: StepRecord) -> dict[str, Any]:
         "policy_ms": record.policy_ms,
         "overhead_us": record.overhead_us,
         "calibrated": decision.calibrated,
-        "evidence": decision.evidence.to_json(),
+        "evidence": decision.evidence,
     }
     if record.world:
         line["world"] = record.world

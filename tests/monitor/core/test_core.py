@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 
@@ -21,14 +19,14 @@ def reference(config: MonitorConfig, dim: int) -> Monitor:
 
 
 def same(a: Decision, b: Decision) -> None:
-    for one in fields(Decision):
-        x, y = getattr(a, one.name), getattr(b, one.name)
-        if one.name == "action" and x is not None and y is not None:
+    for name in Decision.__struct_fields__:
+        x, y = getattr(a, name), getattr(b, name)
+        if name == "action" and x is not None and y is not None:
             assert x.tolist() == y.tolist()
-        elif one.name == "metrics":
+        elif name == "metrics":
             assert list(x.items()) == list(y.items())
         else:
-            assert x == y, one.name
+            assert x == y, name
 
 
 @pytest.mark.usefixtures("numba_or_not")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -183,8 +182,8 @@ def test_what_is_handed_out_stays_and_copies_continue_identically(n: int) -> Non
 
 
 def same(a: VectorDecision, b: VectorDecision) -> None:
-    for field in dataclasses.fields(VectorDecision):
-        np.testing.assert_equal(getattr(a, field.name), getattr(b, field.name))
+    for name in VectorDecision.__struct_fields__:
+        np.testing.assert_equal(getattr(a, name), getattr(b, name))
 
 
 @pytest.mark.usefixtures("installed")
