@@ -11,6 +11,7 @@ from typing import Literal, final
 
 from monitor.config import ControllerConfig
 from monitor.records import Mode
+from monitor.thresholds import choose_thresholds
 
 Demand = Literal["none", "recover", "halt"]
 
@@ -32,10 +33,20 @@ class Limits:
     def from_config(
         cls, config: ControllerConfig, tau_recover: float | None, tau_halt: float | None
     ) -> Limits:
-        """Take the configuration, with a calibration's thresholds where there are any."""
+        """Return the limits of a configuration and, where there is one, a calibration.
+
+        Args:
+            config: a threshold that it gives wins over the calibration's.
+            tau_recover: threshold of the calibration, None without one.
+            tau_halt: threshold of the calibration, None without one.
+
+        Raises:
+            ConfigError: the thresholds in force are not in order.
+        """
+        chosen = choose_thresholds(config, tau_recover, tau_halt)
         return cls(
-            tau_recover=config.tau_recover if tau_recover is None else tau_recover,
-            tau_halt=config.tau_halt if tau_halt is None else tau_halt,
+            tau_recover=chosen["tau_recover"][0],
+            tau_halt=chosen["tau_halt"][0],
             hysteresis=config.hysteresis,
             calm_steps=config.calm_steps,
             dwell=config.dwell,

@@ -17,9 +17,10 @@ _GRIPPER: Final = {
 
 
 def upgrade_header(header: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a ``run.json`` with its monitor configuration in today's form.
+    """Return the content of a ``run.json`` in today's form; the argument is not changed.
 
-    A header of today comes back unchanged; the argument is not changed.
+    The gripper's keys move to section ``robot``. The thresholds in force are written out: until
+    they were, a calibration's always won over the configuration's.
 
     >>> old = {"monitor": {"recovery": {"steps": 6, "gripper_open": -1.0}}}
     >>> upgrade_header(old)["monitor"]
@@ -28,9 +29,23 @@ def upgrade_header(header: dict[str, Any]) -> dict[str, Any]:
     monitor = header.get("monitor")
     if not isinstance(monitor, dict):
         return header
+    return _with_thresholds({**header, "monitor": _with_robot(monitor)})
+
+
+def _with_robot(monitor: dict[str, Any]) -> dict[str, Any]:
     recovery = monitor.get("recovery")
     if not isinstance(recovery, dict) or not recovery.keys() & _GRIPPER.keys():
-        return header
+        return monitor
     kept = {key: value for key, value in recovery.items() if key not in _GRIPPER}
     gripper = {_GRIPPER[key]: value for key, value in recovery.items() if key in _GRIPPER}
-    return {**header, "monitor": {**monitor, "recovery": kept, "robot": {"gripper": gripper}}}
+    return {**monitor, "recovery": kept, "robot": {"gripper": gripper}}
+
+
+def _with_thresholds(header: dict[str, Any]) -> dict[str, Any]:
+    values, source = header["monitor"].get("controller"), "default"
+    if header.get("calibration") is not None:
+        values, source = header["calibration"], "calibration"
+    if "thresholds" in header or not isinstance(values, dict):
+        return header
+    chosen = {name: values[name] for name in ("tau_recover", "tau_halt") if name in values}
+    return {**header, "thresholds": chosen, "thresholds_from": dict.fromkeys(chosen, source)}

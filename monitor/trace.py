@@ -37,7 +37,7 @@ __all__ = [
 SCHEMA: Final = 1
 """Version of the files' layout; raised when a reader of the old one would misread the new."""
 
-SAME_ON_RESUME: Final = ("env", "policy", "monitor", "calibration", "seed")
+SAME_ON_RESUME: Final = ("env", "policy", "monitor", "calibration", "thresholds", "seed")
 """Header keys that a resumed run must share with its first part, or its numbers would not mix."""
 
 Record = dict[str, Any]

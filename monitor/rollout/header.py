@@ -14,6 +14,7 @@ from typing import Any, Final
 from monitor.env_api import action_bounds
 from monitor.pipeline import Monitor
 from monitor.rollout.records import EpisodeSpec
+from monitor.thresholds import threshold_header
 
 __all__ = ["run_header"]
 
@@ -71,6 +72,7 @@ def run_header(
         "policy": {"name": policy_name, "kwargs": dict(policy_kwargs or {})},
         "monitor": monitor.config.model_dump(mode="json"),
         "metric_lag_steps": dict(METRIC_LAG_STEPS),
+        **threshold_header(monitor.config.controller, calibration),
         "calibration": None if calibration is None else calibration.model_dump(mode="json"),
         "seed": seed,
         "episodes": [

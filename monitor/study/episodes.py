@@ -12,6 +12,7 @@ from monitor.calibration import Calibration
 from monitor.config import MonitorConfig, parse_config
 from monitor.pipeline import Monitor
 from monitor.study.detection import prefix_peak
+from monitor.thresholds import as_recorded
 from monitor.trace import RunFolder, TraceError
 
 __all__ = ["OUTCOMES", "Episode", "Run"]
@@ -158,19 +159,22 @@ class Run:
     @property
     def config(self) -> MonitorConfig:
         """Configuration of the run's monitor."""
-        return parse_config(self.header.get("monitor") or {}, source=f"{self.path}/run.json")
+        given = parse_config(self.header.get("monitor") or {}, source=f"{self.path}/run.json")
+        return as_recorded(given, self.header.get("thresholds_from") or {})
 
     @property
     def tau_recover(self) -> float:
         """Threshold in force during the run."""
-        fitted = self.calibration
-        return self.config.controller.tau_recover if fitted is None else fitted.tau_recover
+        return self._threshold("tau_recover")
 
     @property
     def tau_halt(self) -> float:
         """Threshold in force during the run."""
-        fitted = self.calibration
-        return self.config.controller.tau_halt if fitted is None else fitted.tau_halt
+        return self._threshold("tau_halt")
+
+    def _threshold(self, name: str) -> float:
+        recorded = (self.header.get("thresholds") or {}).get(name)
+        return float(getattr(self.config.controller, name) if recorded is None else recorded)
 
     def monitor(
         self, config: MonitorConfig | None = None, calibration: Calibration | None = None
