@@ -11,7 +11,6 @@ from monitor.cli import (
     calibrate,
     doctor,
     envs,
-    evaluate,
     export,
     grade,
     merge,
@@ -25,6 +24,7 @@ from monitor.cli import (
     run,
     safe,
     serve,
+    study,
     sweep,
 )
 from monitor.cli.output import emit, set_verbose
@@ -65,7 +65,13 @@ def _main(
 
 
 app.command(name="run")(run.run)
-app.command(name="evaluate")(evaluate.evaluate)
+app.add_typer(study.app, name="study")
+app.command(
+    name="evaluate",
+    hidden=True,
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)(study.evaluate)
 app.command(name="sweep")(sweep.sweep)
 app.command(name="merge")(merge.merge)
 app.command(name="replay")(replay.replay)

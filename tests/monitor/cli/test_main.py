@@ -21,7 +21,7 @@ from monitor.trace import RunFolder
 
 COMMANDS = (
     "run",
-    "evaluate",
+    "study",
     "replay",
     "calibrate",
     "report",
@@ -55,6 +55,17 @@ def vlawatch(*arguments: Any, **given: Any) -> subprocess.CompletedProcess[str]:
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
     assert "Usage: vlawatch" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["--out", "x", "start"]])
+def test_the_command_that_moved_says_where_it_went(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert "`vlawatch study monitor`" in captured.err
+    assert captured.out == ""
 
 
 def test_help_is_fast_and_light() -> None:
@@ -272,12 +283,12 @@ def test_a_class_that_is_no_environment_is_wrong_usage(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("command", ["evaluate", "calibrate"])
+@pytest.mark.parametrize("command", ["study monitor", "calibrate"])
 def test_what_takes_long_first_sees_that_it_can_be_written(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = (".",) if command == "calibrate" else ()
-    assert main([command, *runs, "--out", "/dev/null/there/file"]) == 2
+    assert main([*command.split(), *runs, "--out", "/dev/null/there/file"]) == 2
     assert "cannot write to /dev/null/there" in capsys.readouterr().err
 
 

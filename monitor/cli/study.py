@@ -1,4 +1,4 @@
-"""``vlawatch evaluate``: the study of a policy and its monitor, by one command."""
+"""``vlawatch study``: studies that answer a question by many episodes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,25 @@ from typing import Annotated
 import typer
 
 from monitor.cli import options
-from monitor.cli.output import Exit, emit, emit_json
+from monitor.cli.output import Exit, emit, emit_json, show_error
 
-__all__ = ["evaluate"]
+__all__ = ["app", "evaluate"]
+
+app = typer.Typer(
+    help="Answer a question about monitors by many episodes.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
-def evaluate(
+def evaluate() -> None:
+    """Say where the study of a monitor went."""
+    show_error("the study of a monitor is now `vlawatch study monitor`, with the same options")
+    raise typer.Exit(Exit.USAGE)
+
+
+@app.command(name="monitor")
+def study_monitor(
     out: Annotated[
         Path, typer.Option("--out", help="Folder of the study; one that is there goes on.")
     ],
@@ -61,7 +74,7 @@ def evaluate(
     from monitor.errors import ConfigError
     from monitor.rollout import parse_scenes
     from monitor.study.evaluate import StudyPlan
-    from monitor.study.evaluate import evaluate as study
+    from monitor.study.evaluate import evaluate as run_study
     from monitor.trace import check_writable
 
     one_thread()
@@ -82,7 +95,7 @@ def evaluate(
         "device": device,
         "dtype": dtype,
     }
-    result = study(
+    result = run_study(
         StudyPlan(
             out=out,
             env=env,
