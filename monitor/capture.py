@@ -15,19 +15,11 @@ from typing import Any, Final, final
 from monitor.errors import DimensionError, MonitorError
 from monitor.pipeline import Monitor
 from monitor.records import Decision, Step
+from monitor.signals import OBSERVED_SIGNALS, POLICY_SIGNALS
 
 __all__ = ["Captured", "MonitoredModel", "NothingToCaptureError", "capture", "monitored"]
 
 ALL: Final = slice(None)
-_SAID: Final = (
-    "token_logits",
-    "token_ids",
-    "action_token_range",
-    "samples",
-    "chunk",
-    "hidden",
-)
-_SEEN: Final = ("image", "tcp_position", "tcp_quaternion", "gripper", "joint_positions")
 
 
 class NothingToCaptureError(MonitorError, TypeError):
@@ -190,7 +182,7 @@ class MonitoredModel:
             **sensed: further fields of :class:`monitor.records.Step`.
         """
         began = perf_counter()
-        seen = {**_fields(observation, _SEEN), **sensed}
+        seen = {**_fields(observation, OBSERVED_SIGNALS), **sensed}
         try:
             output = self._target.act(observation)
         except Exception as error:
@@ -199,7 +191,7 @@ class MonitoredModel:
             self.decision = self.monitor.update(Step(policy_error=text, **seen))
             raise
         seen.setdefault("latency_s", perf_counter() - began)
-        self.decide(getattr(output, "action", None), **seen, **_fields(output, _SAID))
+        self.decide(getattr(output, "action", None), **seen, **_fields(output, POLICY_SIGNALS))
         return output
 
     def decide(self, action: Any, **fields: Any) -> Decision:

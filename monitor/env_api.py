@@ -10,12 +10,13 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitor.errors import MonitorError
+from monitor.signals import ENV_SIGNALS, SIGNALS
 
 __all__ = [
     "OldApiWarning",
@@ -29,9 +30,6 @@ __all__ = [
     "reset_env",
     "unbatch",
 ]
-
-_SENSED: Final = ("tcp_position", "tcp_quaternion", "gripper", "goal_distance", "joint_positions")
-_RANK: Final = {"tcp_position": 1, "tcp_quaternion": 1, "joint_positions": 1, "image": 3}
 
 
 class TransitionError(MonitorError, TypeError):
@@ -79,10 +77,10 @@ class Transition:
         sources = [self.info]
         if isinstance(self.observation, Mapping):
             sources.insert(0, self.observation)
-        for name in (*_SENSED, "image"):
+        for name in ENV_SIGNALS:
             for source in sources:
                 if source.get(name) is not None:
-                    found[name] = unbatch(source[name], _RANK.get(name, 0))
+                    found[name] = unbatch(source[name], SIGNALS[name].rank)
                     break
         return found
 

@@ -23,23 +23,12 @@ from monitor.env_api import (
 from monitor.errors import DimensionError
 from monitor.pipeline import Monitor
 from monitor.records import Decision, Step
+from monitor.signals import POLICY_SIGNALS
 
 __all__ = ["MonitoredEnv"]
 
-POLICY_FIELDS: Final = (
-    "token_logits",
-    "token_ids",
-    "action_token_range",
-    "samples",
-    "chunk",
-    "hidden",
-    "extra",
-    "policy_error",
-    "decode_ok",
-    "latency_s",
-)
-
-
+ATTACHED: Final = (*POLICY_SIGNALS, "policy_error", "latency_s")
+"""What a caller may attach to the next step."""
 GYMNASIUM: Final = ("action_space", "observation_space", "metadata", "spec", "render_mode")
 TOLD: Final = ("control_dt_s", "robot", "usual_translation")
 """What :func:`monitor.adapt.adapt_config` asks an environment for."""
@@ -123,9 +112,9 @@ class MonitoredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         Raises:
             TypeError: if a field is not one of a policy.
         """
-        unknown = sorted(set(signals) - set(POLICY_FIELDS))
+        unknown = sorted(set(signals) - set(ATTACHED))
         if unknown:
-            msg = f"unknown signal(s) {', '.join(unknown)}; allowed: {', '.join(POLICY_FIELDS)}"
+            msg = f"unknown signal(s) {', '.join(unknown)}; allowed: {', '.join(ATTACHED)}"
             raise TypeError(msg)
         self._attached = signals
 

@@ -26,6 +26,7 @@ from monitor.rollout.records import (
     StepRecord,
 )
 from monitor.rollout.scene_state import world_of
+from monitor.signals import OBSERVED_SIGNALS, POLICY_SIGNALS
 from policies import Observation, Policy
 
 __all__ = ["run_episode"]
@@ -36,27 +37,6 @@ NO_SUCCESS: Final = (
     "the environment never said whether the task is solved: info['success'] is missing, "
     "so the episode has no verdict"
 )
-_FROM_POLICY: Final = (
-    "token_logits",
-    "token_ids",
-    "action_token_range",
-    "samples",
-    "chunk",
-    "hidden",
-    "decode_ok",
-    "extra",
-)
-_FROM_ENV: Final = (
-    "image",
-    "tcp_position",
-    "tcp_quaternion",
-    "gripper",
-    "goal_distance",
-    "joint_positions",
-)
-_FOR_POLICY: Final = tuple(name for name in _FROM_ENV if name != "goal_distance")
-"""Goal distance is privileged: the monitor may use it in simulation, no policy ever sees it."""
-
 _CODE: Final = re.compile(r"[A-Z]+(_[A-Z]+)+:")
 
 
@@ -239,7 +219,7 @@ class _Episode:
             except Exception as error:
                 text = _describe(error)
                 tally.say(f"policy raised at reset: {text}")
-                failed = Step(policy_error=text, **_sensed_only(now.sensed()))
+                failed = Step(policy_error=text, **now.sensed())
         self.monitor.reset(instruction=tally.instruction, task=tally.task)
         start = EpisodeStart(
             episode=tally.episode,
@@ -261,7 +241,7 @@ class _Episode:
         output, error = None, None
         began = perf_counter()
         try:
-            seen = {name: sensed[name] for name in _FOR_POLICY if name in sensed}
+            seen = {name: sensed[name] for name in OBSERVED_SIGNALS if name in sensed}
             observation = Observation(instruction=self.tally.instruction, **{"image": None, **seen})
             output = self.policy.act(observation)
         except Exception as raised:
@@ -332,19 +312,15 @@ class _Episode:
 def _step(now: Transition, sensed: Mapping[str, Any], reply: _Reply) -> Step:
     """The monitor's input out of the environment's observation and the policy's reply."""
     seen: dict[str, Any] = {
-        **_sensed_only(sensed),
+        **sensed,
         "success": now.success,
         "latency_s": reply.latency_s,
     }
     if reply.error is not None:
         return Step(**seen, policy_error=reply.error)
-    found = {name: getattr(reply.output, name, None) for name in _FROM_POLICY}
+    found = {name: getattr(reply.output, name, None) for name in POLICY_SIGNALS}
     said: dict[str, Any] = {name: value for name, value in found.items() if value is not None}
     return Step(**seen, **said, action=reply.output.action)
-
-
-def _sensed_only(sensed: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: sensed[name] for name in _FROM_ENV if name in sensed}
 
 
 def _sendable(decision: Decision) -> NDArray[np.float64] | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from monitor.errors import ConfigError, unknown_name
+from monitor.signals import OBSERVED_SIGNALS, SIGNALS
 
 __all__ = ["LAYOUT", "OURS", "PROTOCOL", "KeyMap", "find", "ours", "put"]
 
@@ -15,10 +16,10 @@ PROTOCOL: Final = 1
 OURS: Final = "vlawatch/"
 """In front of every key that openpi does not have, so that other programs pass over it."""
 LAYOUT: Final[Mapping[str, int | None]] = {
-    "tcp_position": 3,
-    "tcp_quaternion": 4,
-    "gripper": 1,
-    "joint_positions": None,
+    name: size if isinstance(size, int) else None
+    for name in OBSERVED_SIGNALS
+    for size in (SIGNALS[name].shape or (1,))
+    if name != "image"
 }
 """What a state vector may be made of, with the count of numbers; None takes what is left."""
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.signals import POLICY_SIGNALS
+from monitor.signals import SIGNALS as STEP_SIGNALS
 from policies.base import FloatArray, Observation, PolicyOutput
 from policies.wire.codec import WireFormatError
 from policies.wire.keys import LAYOUT, KeyMap, find, ours
@@ -127,12 +129,12 @@ def output_of(message: Mapping[Any, Any], keys: KeyMap) -> PolicyOutput:
 
 _SHAPES: Final[Mapping[str, tuple[int | None, ...]]] = {
     "action": (None,),
-    "token_ids": (None,),
-    "token_logits": (None, None),
-    "samples": (None, None),
-    "chunk": (None, None),
-    "hidden": (None,),
     "normalized_action": (None,),
+    **{
+        name: (None,) * STEP_SIGNALS[name].rank
+        for name in POLICY_SIGNALS
+        if STEP_SIGNALS[name].rank
+    },
 }
 
 

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from monitor import Mode, Monitor, Step
+from monitor import Decision, Mode, Monitor, Step
 from monitor.capture import NothingToCaptureError, capture, monitored
 from monitor.config import parse_config
 from monitor.errors import DimensionError
+from monitor.signals import OBSERVED_SIGNALS, POLICY_SIGNALS, SIGNALS
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -177,6 +179,52 @@ def test_a_monitored_policy(policy: Policy, expected: Any, monitor: Monitor) -> 
         assert watched.decision is not None
         assert watched.decision.mode is Mode.HALT
         assert watched.decision.action is None
+
+
+@pytest.mark.parametrize("missing", [None, *SIGNALS])
+def test_a_monitored_policy_gives_what_the_monitor_gives(missing: str | None) -> None:
+    rng = np.random.default_rng(0)
+    whole: dict[str, Any] = {
+        "action": rng.uniform(-1.0, 1.0, 7),
+        "token_logits": rng.normal(size=(7, 16)),
+        "token_ids": rng.integers(8, 16, 7),
+        "action_token_range": (8, 16),
+        "tcp_position": rng.normal(size=3),
+        "tcp_quaternion": np.array([1.0, 0.0, 0.0, 0.0]),
+        "goal_distance": 0.2,
+        "samples": rng.uniform(-1.0, 1.0, (4, 7)),
+        "chunk": rng.uniform(-1.0, 1.0, (5, 7)),
+        "hidden": rng.normal(size=12),
+        "image": rng.integers(0, 256, (8, 8, 3)).astype(np.uint8),
+        "gripper": 0.5,
+        "latency_s": 0.05,
+        "success": False,
+        "policy_error": "boom",
+        "env_error": "bang",
+        "decode_ok": False,
+        "joint_positions": rng.normal(size=6),
+        "extra": {"PI0-DV": 0.25},
+    }
+    assert set(whole) == set(SIGNALS)
+    given = {name: value for name, value in whole.items() if name != missing}
+    said = {name: given.pop(name) for name in ("action", *POLICY_SIGNALS) if name in given}
+    seen = {name: given.pop(name) for name in OBSERVED_SIGNALS if name in given}
+
+    def answer(observation: Any) -> Any:
+        return SimpleNamespace(**said)
+
+    ends = np.ones(7)
+    alone, other = (Monitor(action_low=-ends, action_high=ends) for _ in range(2))
+    with monitored(SimpleNamespace(act=answer), other) as watched:
+        for _ in range(3):
+            watched.act(seen, **given)
+            wanted, got = alone.update(Step(**said, **seen, **given)), watched.decision
+            assert got is not None
+            for name in Decision.__struct_fields__:
+                a, b = getattr(wanted, name), getattr(got, name)
+                if name == "evidence" and missing == "latency_s":  # it is measured then
+                    a, b = replace(a, latency_s=None), replace(b, latency_s=None)
+                np.testing.assert_equal(a, b)
 
 
 def test_nothing_to_hold_on_to(monitor: Monitor) -> None:
