@@ -19,8 +19,8 @@ from monitor.faults import Setting, responses
 from monitor.faults.rules import RuleCount
 from monitor.gripper import GripperCommands
 from monitor.metrics.catalogue import CATALOGUE
-from monitor.metrics.evidence import Extractor
 from monitor.metrics.plugins import MetricSetting, build_plugins
+from monitor.reading.step import Extractor
 from monitor.records import Alert, Decision, Evidence, Fault, FloatArray, Mode, Numbers, Step
 from monitor.recovery import Retreat
 from monitor.score import Scoring, moved_signals

@@ -84,7 +84,7 @@ def overhead(
     """Time the monitor alone on made-up steps: whole, motion part, vector, and how it grows."""
     from monitor.bench.overhead import overhead_table, softmax_ratio
     from monitor.cli.session import one_thread
-    from monitor.metrics.kernel import load_kernel
+    from monitor.reading.logits.compiled import load_kernel
 
     one_thread()
     compiled = load_kernel() is not None

@@ -17,8 +17,8 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.metrics.arrays import to_array
 from monitor.metrics.probe_file import ProbeFile
+from monitor.reading.arrays import to_array
 from monitor.records import FloatArray, Step
 
 __all__ = ["IDS", "SafeMetric", "failure_curve", "failure_likelihood"]

@@ -9,8 +9,8 @@ import numpy as np
 from monitor.core import judge, measure
 from monitor.core.plan import Plan
 from monitor.core.rows import IDS, Rows
+from monitor.reading.batch import Batch
 from monitor.records import FloatArray
-from monitor.vector.evidence import Batch
 from monitor.vector.history import Mask
 
 CODES: Final = (

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.faults.data import ACTIONLESS, error_code
-from monitor.metrics.arrays import to_array
-from monitor.metrics.evidence import words
+from monitor.reading.arrays import to_array
+from monitor.reading.batch import note
+from monitor.reading.step import words
 from monitor.records import FloatArray, Step
-from monitor.vector.evidence import note
 from monitor.vector.history import Mask
 
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from monitor.config import MetricsConfig
 from monitor.faults import Detector, Scene, Setting, plugin_detectors
 from monitor.metrics.catalogue import CATALOGUE
-from monitor.metrics.evidence import Extractor
 from monitor.metrics.information import IDS, Information
 from monitor.metrics.plugins import MetricSetting, build_plugins
+from monitor.reading.batch import note
+from monitor.reading.step import Extractor
 from monitor.records import Evidence, FloatArray, Step
-from monitor.vector.evidence import note
 from monitor.vector.history import Mask
 
 FIELDS: Final = Step.__struct_fields__

@@ -11,19 +11,19 @@ from monitor.calibration import Calibration
 from monitor.config import MonitorConfig
 from monitor.errors import DimensionError, MisuseError, misuse
 from monitor.faults import responses
-from monitor.metrics.sums import Scratch
 from monitor.pipeline import Monitor
+from monitor.reading.batch import Batch, note, read
+from monitor.reading.batch_samples import VectorSamples, read_pictures
+from monitor.reading.logits.plain import Scratch
 from monitor.records import FloatArray, Step
 from monitor.vector.controller import HALT, LEVELS, NONE, RECOVER, TASK, VectorController
 from monitor.vector.core import VectorCore
 from monitor.vector.decision import MODES, VectorDecision
-from monitor.vector.evidence import Batch, note, read
 from monitor.vector.faults import add_data_faults
 from monitor.vector.history import Ints, Mask
 from monitor.vector.individual import Individuals
 from monitor.vector.retreats import VectorRetreats
 from monitor.vector.rules import VectorPeaks, VectorRule
-from monitor.vector.samples import VectorSamples, read_pictures
 
 
 @final

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from monitor.errors import ConfigError
-from monitor.metrics.evidence import Extractor
-from monitor.metrics.tokens import NAMES
+from monitor.metrics.token_uncertainty import NAMES
+from monitor.reading.step import Extractor
 from monitor.records import Step
 from policies.base import FloatArray
 

@@ -10,12 +10,12 @@ import torch
 from msgspec.structs import replace
 
 from monitor import Step
-from monitor.metrics.evidence import Extractor
-from monitor.metrics.sums import Scratch
+from monitor.reading.batch import Batch, read
+from monitor.reading.batch_samples import read_pictures
+from monitor.reading.logits.plain import Scratch
+from monitor.reading.step import Extractor
 from monitor.vector import VectorMonitor
-from monitor.vector.evidence import Batch, read
 from monitor.vector.individual import alone
-from monitor.vector.samples import read_pictures
 
 pytestmark = pytest.mark.usefixtures("numba_or_not")
 """Each with what is compiled and without."""

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.metrics.kernel import (
+from monitor.reading.logits.compiled import (
     ALPHA,
     BAD,
     CHOSEN,
@@ -62,7 +62,7 @@ def measure(table: FloatArray, v: int) -> None:
     """Write TB-E, TB-D, TB-TP, TB-PCS and log Z into a table whose sums are known.
 
     Args:
-        table: ``(13, R)``, rows as named in :mod:`monitor.metrics.kernel`.
+        table: ``(13, R)``, rows as named in :mod:`monitor.reading.logits.compiled`.
         v: number of classes.
 
     >>> table = np.zeros((13, 1))
@@ -105,7 +105,7 @@ def pool(
         v: number of classes.
 
     Returns:
-        ``(G, 22)``, columns as named in :mod:`monitor.metrics.kernel`.
+        ``(G, 22)``, columns as named in :mod:`monitor.reading.logits.compiled`.
     """
     whole = table.reshape(len(table), 1 if span is None else 2, groups, -1)
     tokens = whole.shape[3]

@@ -12,7 +12,7 @@ import torch
 from msgspec.structs import replace
 
 from monitor import Step
-from monitor.metrics.evidence import Extractor
+from monitor.reading.step import Extractor
 from monitor.records import Evidence
 
 pytestmark = pytest.mark.usefixtures("numba_or_not")

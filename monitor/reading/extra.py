@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from monitor.metrics.arrays import to_scalar
 from monitor.metrics.catalogue import CATALOGUE
+from monitor.reading.arrays import to_scalar
 from monitor.records import Fault
 
 

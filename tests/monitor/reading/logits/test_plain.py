@@ -8,8 +8,9 @@ import pytest
 import torch
 from scipy import special, stats
 
-from monitor.metrics import sums
-from monitor.metrics.kernel import (
+from monitor.metrics.token_uncertainty import NAMES, SUMS, VALUES
+from monitor.reading.logits import plain as plain_logits
+from monitor.reading.logits.compiled import (
     ALPHA,
     BAD,
     CHOSEN,
@@ -27,8 +28,7 @@ from monitor.metrics.kernel import (
     TOP,
     WEIGHTED,
 )
-from monitor.metrics.sums import Scratch, digest_of
-from monitor.metrics.tokens import NAMES, SUMS, VALUES
+from monitor.reading.logits.plain import Scratch, digest_of
 
 pytestmark = pytest.mark.usefixtures("numba_or_not")
 """Each with what is compiled and without."""
@@ -219,7 +219,7 @@ def test_numpy_pools_what_the_kernel_pools(
         assert ids is not None
         ids[[0, 5, 16]] = -1, 40, 2**62
     here = digest_of(logits, ids, span, Scratch(), groups=6)
-    monkeypatch.setattr(sums, "load_kernel", lambda: None)
+    monkeypatch.setattr(plain_logits, "load_kernel", lambda: None)
     for other in (logits, torch.from_numpy(logits), logits.astype(np.float64)):
         there = digest_of(other, ids, span, Scratch(), groups=6)
         columns = [k for k in range(POOLED) if k != PRINT]

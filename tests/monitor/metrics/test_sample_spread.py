@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from monitor import Monitor, Step
-from monitor.metrics.samples import chunk_inconsistency, execution_variability
+from monitor.metrics.sample_spread import chunk_inconsistency, execution_variability
 
 LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
 

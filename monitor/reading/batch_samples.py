@@ -7,12 +7,11 @@ from zlib import crc32
 
 import numpy as np
 
-from monitor.metrics.arrays import to_array
-from monitor.metrics.evidence import PIXELS
-from monitor.metrics.samples import normalise
+from monitor.metrics.sample_spread import normalise
+from monitor.reading.arrays import to_array
+from monitor.reading.batch import Mask, note
+from monitor.reading.step import PIXELS
 from monitor.records import FloatArray
-from monitor.vector.evidence import note
-from monitor.vector.history import Mask
 
 
 @final

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.metrics.arrays import to_array
-from monitor.metrics.evidence import FARTHEST_ID, FARTHEST_M, KEYS, LONG, UNIT_TOLERANCE, span_of
-from monitor.metrics.kernel import ALPHA, BAD, FITTING, MASS, OF_BINS, OUTSIDE, PRINT
-from monitor.metrics.sums import Scratch, digest_of, on_a_device
+from monitor.reading.arrays import to_array
+from monitor.reading.logits.compiled import ALPHA, BAD, FITTING, MASS, OF_BINS, OUTSIDE, PRINT
+from monitor.reading.logits.plain import Scratch, digest_of, on_a_device
+from monitor.reading.step import FARTHEST_ID, FARTHEST_M, KEYS, LONG, UNIT_TOLERANCE, span_of
 from monitor.records import FloatArray, Step
-from monitor.vector.history import Mask
+
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

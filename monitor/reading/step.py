@@ -10,9 +10,12 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.metrics.arrays import holes, text, to_array, to_row, to_scalar
-from monitor.metrics.extra import read_extra
-from monitor.metrics.kernel import (
+from monitor.metrics.plugins import MetricPlugin, measure
+from monitor.metrics.sample_spread import chunk_inconsistency, execution_variability, normalise
+from monitor.metrics.token_uncertainty import NAMES
+from monitor.reading.arrays import holes, text, to_array, to_row, to_scalar
+from monitor.reading.extra import read_extra
+from monitor.reading.logits.compiled import (
     ALPHA,
     BAD,
     FITTING,
@@ -22,10 +25,7 @@ from monitor.metrics.kernel import (
     PRINT,
     SHARE,
 )
-from monitor.metrics.plugins import MetricPlugin, measure
-from monitor.metrics.samples import chunk_inconsistency, execution_variability, normalise
-from monitor.metrics.sums import SINGLE, Scratch, digest_of, on_a_device
-from monitor.metrics.tokens import NAMES
+from monitor.reading.logits.plain import SINGLE, Scratch, digest_of, on_a_device
 from monitor.records import Evidence, Fault, FloatArray, Numbers, Step
 
 FARTHEST_M: Final = 1e4
@@ -44,7 +44,7 @@ OF_ALL_KEYS: Final = tuple(f"{name}{end}" for name in NAMES for end in ("", "_ma
 BIN_NAMES: Final = tuple(f"{name}_bins" for name in NAMES)
 OF_BINS_KEYS: Final = tuple(f"{name}{end}" for name in BIN_NAMES for end in ("", "_max"))
 KEYS: Final = (*OF_ALL_KEYS, *OF_BINS_KEYS, "action_mass")
-"""Ids of the first columns of pooled logits, see :mod:`monitor.metrics.kernel`."""
+"""Ids of the first columns of pooled logits, see :mod:`monitor.reading.logits.compiled`."""
 
 
 @final

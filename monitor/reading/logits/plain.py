@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.metrics.kernel import (
+from monitor.metrics.token_uncertainty import SUMS, measure, pool
+from monitor.reading.logits.compiled import (
     CHOSEN,
     LARGEST,
     POOLED,
@@ -25,7 +26,6 @@ from monitor.metrics.kernel import (
     Z,
     load_kernel,
 )
-from monitor.metrics.tokens import SUMS, measure, pool
 from monitor.records import FloatArray
 
 SINGLE: Final = np.dtype(np.float32)
@@ -115,7 +115,7 @@ def reduce_rows(logits: NDArray[Any], table: FloatArray, scratch: Scratch) -> No
 
     Args:
         logits: ``(R, V)`` float32 or float64, V >= 2; not written to.
-        table: ``(13, R)``, rows as named in :mod:`monitor.metrics.kernel`; those of the sums are
+        table: ``(13, R)``, rows as named in :mod:`monitor.reading.logits.compiled`; those of the sums are
             written.
         scratch: of the caller.
 
@@ -239,7 +239,7 @@ def digest_of(
         rows: how many of the tables' rows are wanted too.
 
     Returns:
-        ``(G, 22 + rows W)``: columns as named in :mod:`monitor.metrics.kernel`, then the first rows
+        ``(G, 22 + rows W)``: columns as named in :mod:`monitor.reading.logits.compiled`, then the first rows
         of each group's own table, W long: N, or 2 N with a span, the second half of the action bins
         alone.
     """
@@ -273,7 +273,7 @@ def table_of(
         scratch: of the caller.
 
     Returns:
-        ``(13, R)``, rows as named in :mod:`monitor.metrics.kernel`; ``(13, 2 R)`` with a span,
+        ``(13, R)``, rows as named in :mod:`monitor.reading.logits.compiled`; ``(13, 2 R)`` with a span,
         the second half of the action bins alone. Shares are left unknown.
     """
     count, v = logits.shape

@@ -1,0 +1,1 @@
+"""Reading of steps: anything that a loop hands in becomes finite numbers, or a fault."""

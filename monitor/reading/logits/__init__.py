@@ -1,0 +1,1 @@
+"""Reading of logits: sums over the vocabulary, where the logits are."""
