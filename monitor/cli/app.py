@@ -9,6 +9,7 @@ import typer
 from monitor.cli import (
     bench,
     calibrate,
+    config,
     doctor,
     envs,
     export,
@@ -83,6 +84,7 @@ app.command(name="grade")(grade.grade)
 app.command(name="export")(export.export)
 app.command(name="envs")(envs.envs)
 app.command(name="policies")(policies.policies)
+app.command(name="config")(config.config)
 app.command(name="metrics")(metrics.metrics)
 app.command(name="probe")(probe.probe)
 app.command(name="serve-policy")(serve.serve_policy)

@@ -208,7 +208,17 @@ def find_calibration(
             env_name,
         )
         return None
-    return Calibration.load(path)
+    fitted = Calibration.load(path)
+    shipped = given is None and "calibrations" not in config.model_fields_set
+    if shipped and fitted.config_hash != config.score_hash():
+        log.warning(
+            "uncalibrated: the shipped calibration of %s on %s was fitted with another "
+            "configuration of the score; the score uses reference values",
+            policy_name,
+            env_name,
+        )
+        return None
+    return fitted
 
 
 def with_switches(config: MonitorConfig, *, enforce: bool, recovery: bool) -> MonitorConfig:

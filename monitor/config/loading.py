@@ -24,6 +24,16 @@ MOVED: Final[Mapping[str, str]] = {
 """Keys of earlier versions and where they are now."""
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML in which only true and false are booleans, so that the key ``off`` stays a name."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [pair for pair in resolvers if first in "tTfF" or pair[0] != "tag:yaml.org,2002:bool"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 def config_folder() -> Path:
     """Return the folder of the shipped YAML files, in a wheel or in a checkout."""
     here = Path(__file__).resolve().parents[1]
@@ -47,7 +57,7 @@ def load_config(name_or_path: str | Path) -> MonitorConfig:
             raise ConfigError(message)
         path = shipped[str(name_or_path)]
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader) or {}
     except (OSError, yaml.YAMLError) as error:
         message = f"cannot read monitor configuration {path}: {error}"
         raise ConfigError(message) from error

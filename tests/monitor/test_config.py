@@ -9,8 +9,10 @@ from monitor.config import GripperConfig
 from monitor.recorded import upgrade_header
 
 
-def test_the_shipped_default_is_the_models_default_but_for_what_it_names() -> None:
-    assert load_config("default").metrics == MonitorConfig().metrics
+def test_the_shipped_default_is_the_models_default_and_pins_nothing() -> None:
+    shipped = load_config("default")
+    assert shipped == MonitorConfig()
+    assert not shipped.model_fields_set
 
 
 def test_the_published_preset_has_the_papers_thresholds() -> None:
@@ -52,6 +54,14 @@ def test_a_file_that_is_missing_or_no_yaml_is_an_error(tmp_path: Path) -> None:
         load_config(broken)
 
 
+def test_a_family_of_detectors_is_switched_off_without_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "quiet.yaml"
+    path.write_text("faults: {off: [camera]}\ncontroller: {enforce: off}\n", encoding="utf-8")
+    config = load_config(path)
+    assert config.faults.off == ("camera",)
+    assert config.controller.enforce is False
+
+
 def test_the_most_specific_calibration_is_chosen() -> None:
     config = MonitorConfig(calibrations={"p/e": "a.json", "p/e/pick": "b.json"})
     assert config.calibration_for("p", "e", "pick") == "b.json"
@@ -75,4 +85,4 @@ def test_a_configuration_that_an_earlier_version_recorded_is_read() -> None:
         index=6, open=-1.0, close=1.0, held_opening=(0.1, 0.8)
     )
     now = {"monitor": config.model_dump(mode="json")}
-    assert upgrade_header(now) == now
+    assert upgrade_header(now)["monitor"] == now["monitor"]

@@ -11,7 +11,7 @@ from monitor.controller import Controller, Demand, Limits
 def build(running: bool = False, **changes: float) -> Controller:
     given = {
         "tau_recover": 0.4, "tau_halt": 0.8, "hysteresis": 0.1, "calm_steps": 2, "dwell": 3,
-        "patience": 8, "budget": 2,
+        "patience": 8, "budget": 2, "halt_after": 1,
     }  # fmt: skip
     config = ControllerConfig.model_validate({**given, **changes})
     return Controller(Limits.from_config(config, None, None), running)

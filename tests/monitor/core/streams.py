@@ -39,6 +39,7 @@ def some_config(rng: Rng, dim: int) -> MonitorConfig:
             },
             "controller": {
                 "budget": 3,
+                "halt_after": 1,
                 "enforce": one_of(True, True, False),
                 "aggregation": one_of("windowed", "windowed", "running_max"),
                 "tau_halt": one_of(0.75, 2.0),
