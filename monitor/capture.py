@@ -1,7 +1,7 @@
-"""Logits out of somebody else's model: from a stock ``generate()``, or from its head.
+"""Logits captured from an unmodified model: from its stock ``generate()``, or from its head.
 
-Nothing is forked or subclassed and nothing heavy is imported: a model is whatever has
-``generate`` (transformers from 4.38 on) or a head that takes ``register_forward_hook``.
+Nothing is forked or subclassed, and no heavy package is imported: a model is any object with
+``generate`` (transformers 4.38 or later) or with a head that takes ``register_forward_hook``.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ ALL: Final = slice(None)
 
 
 class NothingToCaptureError(MonitorError, TypeError):
-    """An object has neither ``generate`` nor a head that can be hooked."""
+    """An object has neither ``generate`` nor a head with ``register_forward_hook``."""
 
 
 @final
 class Captured:
-    """What a model said last; stays on the model's device, and is not copied.
+    """Last output of a model; it stays on the model's device and is not copied.
 
     Args:
-        tokens: which of the generated tokens are the action's.
-        action_token_range: half-open range of the action ids within V, where V holds more.
+        tokens: slice of the generated tokens that encode the action.
+        action_token_range: half-open range of the action ids within V, if V holds more.
     """
 
     def __init__(
@@ -44,39 +44,40 @@ class Captured:
         self._ids: Any = None
 
     def clear(self) -> None:
-        """Forget the last answer."""
+        """Forget the last output."""
         self._rows, self._ids = [], None
 
     def take_generated(self, rows: tuple[Any, ...], sequences: Any) -> None:
-        """Keep a whole answer: logits ``(1, V)`` a token, and ids ``(1, n)``, prompt included."""
+        """Keep a whole output: logits ``(1, V)`` per token, and ids ``(1, n)`` with the prompt."""
         self._rows = [_single(row) for row in rows]
         self._ids = sequences[0, len(sequences[0]) - len(rows) :]
 
     def take_forward(self, logits: Any) -> None:
-        """Keep one pass of the head, ``(1, n, V)`` or ``(1, V)``: its last row is the next token's."""
+        """Keep the last row of a pass of the head, ``(1, n, V)`` or ``(1, V)``: the next token."""
         row = _single(logits)
         self._rows.append(row[-1] if row.ndim == 2 else row)
 
     @property
     def token_logits(self) -> Any:
-        """``(N, V)`` logits of the action's tokens, None while there are none."""
+        """Logits of the action tokens, ``(N, V)``; None before the first output."""
         rows = self._rows[self._tokens]
         if not rows:
             return None
-        # torch.stack or numpy.stack: whoever made the rows is loaded already.
+        # torch.stack or numpy.stack: the library that made the rows is already imported.
         library = sys.modules[type(rows[0]).__module__.partition(".")[0]]
         return library.stack([row.detach() if hasattr(row, "detach") else row for row in rows])
 
     @property
     def token_ids(self) -> Any:
-        """``(N,)`` ids of the action's tokens; None where only the head was watched."""
+        """Ids of the action tokens, ``(N,)``; None if only the head was hooked."""
         return None if self._ids is None else self._ids[self._tokens]
 
     def step(self, **fields: Any) -> Step:
-        """The monitor's input of this answer; the next answer of a hooked head begins anew.
+        """Return the monitor's input for this output and forget the output.
 
         Args:
-            **fields: what the model cannot know: ``action``, ``tcp_position``, ``image``, and so on.
+            **fields: fields that the model does not know: ``action``, ``tcp_position``, ``image``
+                and so on.
         """
         said = {
             "token_logits": self.token_logits,
@@ -95,20 +96,20 @@ def capture(
     tokens: slice = ALL,
     action_token_range: tuple[int, int] | None = None,
 ) -> Iterator[Captured]:
-    """Catch the raw logits of every ``model.generate(...)`` within the block.
+    """Capture the raw logits of every ``model.generate(...)`` within the block.
 
     ``generate`` still returns what its caller asked for. A model with its own decoding loop is
-    watched at its head instead; ids are then unknown.
+    hooked at its head instead; token ids are then unknown.
 
     Args:
-        model: with ``generate``; without it, with ``get_output_embeddings``.
+        model: model with ``generate`` or with ``get_output_embeddings``.
         head: module to hook in any case, for example ``model.lm_head``.
-        tokens: which of the generated tokens are the action's, for example ``slice(0, 12)`` to
-            leave an end token out.
-        action_token_range: half-open range of the action ids within V, where V holds more.
+        tokens: slice of the generated tokens that encode the action, for example ``slice(0, 12)``
+            to leave an end token out.
+        action_token_range: half-open range of the action ids within V, if V holds more.
 
     Raises:
-        NothingToCaptureError: if there is nothing to hold on to.
+        NothingToCaptureError: if the model has neither ``generate`` nor a head.
 
     Example::
 
@@ -119,7 +120,7 @@ def capture(
     captured = Captured(tokens=tokens, action_token_range=action_token_range)
     if head is None and callable(getattr(model, "generate", None)):
         given = vars(model).get("generate")
-        model.generate = _watching(model, model.generate, captured)
+        model.generate = _capturing(model, model.generate, captured)
         try:
             yield captured
         finally:
@@ -139,11 +140,13 @@ def capture(
 
 @final
 class MonitoredModel:
-    """A model or policy beside a monitor; all else passes through to it. See :func:`monitored`.
+    """A model or policy with a monitor; see :func:`monitored`.
+
+    Attributes that are not listed here are those of the model or policy.
 
     Attributes:
-        monitor: reset by :meth:`reset`, then asked once a step.
-        decision: of the last step; send its ``action``. None before the first.
+        monitor: monitor, reset by :meth:`reset` and updated once per step.
+        decision: decision of the last step; send its ``action``. None before the first step.
     """
 
     def __init__(self, target: Any, monitor: Monitor, captured: Captured, stack: ExitStack) -> None:
@@ -163,11 +166,11 @@ class MonitoredModel:
         self.close()
 
     def close(self) -> None:
-        """Leave the model as it was found."""
+        """Restore the model as it was."""
         self._stack.close()
 
     def reset(self, instruction: str = "", **options: Any) -> None:
-        """Begin an episode, for the monitor and for the policy where it can be reset."""
+        """Begin an episode of the monitor, and of the policy if it has ``reset``."""
         self.monitor.reset(instruction=instruction)
         self.decision = None
         self._captured.clear()
@@ -175,10 +178,11 @@ class MonitoredModel:
             begin(instruction, **options)
 
     def act(self, observation: Any, **sensed: Any) -> Any:
-        """Ask the policy and judge its answer, which comes back unchanged.
+        """Query the policy, check its output and return it unchanged.
 
         Args:
-            observation: for the policy; what it has of a picture and a pose the monitor sees too.
+            observation: input of the policy, a mapping or an object; the monitor reads the robot's
+                signals in it too (:data:`monitor.signals.OBSERVED_SIGNALS`).
             **sensed: further fields of :class:`monitor.records.Step`.
         """
         began = perf_counter()
@@ -195,12 +199,12 @@ class MonitoredModel:
         return output
 
     def decide(self, action: Any, **fields: Any) -> Decision:
-        """Judge an action that was made of the last ``generate()``.
+        """Check an action that was decoded from the last ``generate()``.
 
         Args:
             action: ``(D,)`` environment units.
-            **fields: further fields of :class:`monitor.records.Step`; they win over what was
-                captured.
+            **fields: further fields of :class:`monitor.records.Step`; they override the captured
+                ones.
         """
         self.decision = self.monitor.update(self._captured.step(action=action, **fields))
         return self.decision
@@ -215,12 +219,12 @@ def monitored(
     tokens: slice = ALL,
     action_token_range: tuple[int, int] | None = None,
 ) -> MonitoredModel:
-    """Put a monitor beside a model or a policy.
+    """Attach a monitor to a model or a policy.
 
     Args:
-        target: a model with ``generate``, or a policy with ``act(observation)``.
-        monitor: for the environment's action space.
-        model: the policy's model, where its own output carries no logits; by default
+        target: model with ``generate``, or policy with ``act(observation)``.
+        monitor: monitor for the environment's action space.
+        model: model of the policy, if the policy's output carries no logits; by default
             ``target.model`` if that has ``generate``.
         head: see :func:`capture`.
         tokens: see :func:`capture`.
@@ -247,7 +251,7 @@ def monitored(
     return MonitoredModel(target, monitor, captured, stack)
 
 
-def _watching(model: Any, generate: Callable[..., Any], captured: Captured) -> Callable[..., Any]:
+def _capturing(model: Any, generate: Callable[..., Any], captured: Captured) -> Callable[..., Any]:
     def watched(*args: Any, **kwargs: Any) -> Any:
         captured.clear()
         config = kwargs.get("generation_config") or getattr(model, "generation_config", None)
@@ -284,13 +288,13 @@ def _generates(one: Any) -> bool:
 
 def _single(batch: Any) -> Any:
     if len(batch) != 1:
-        msg = f"got a batch of {len(batch)}; one monitor watches one: generate with a batch of 1"
+        msg = f"got a batch of {len(batch)}, expected 1: a monitor is for one robot"
         raise DimensionError(msg)
     return batch[0]
 
 
 def _fields(source: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """Those of an object or mapping that are known."""
+    """Return the named values of an object or mapping, without those that are None."""
     given = source if isinstance(source, Mapping) else None
     found = {
         name: getattr(source, name, None) if given is None else given.get(name) for name in names

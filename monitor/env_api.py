@@ -1,6 +1,6 @@
-"""Reading what environments return: old and new gym API, one env of a batch, tensors.
+"""Readers of what environments return: old and new gym API, one env of a batch, tensors.
 
-Everything here accepts ``(obs, info)`` or a bare observation from ``reset``, the 5-tuple of
+They accept ``(obs, info)`` or a bare observation from ``reset``, the 5-tuple of
 gymnasium or the 4-tuple of gym from ``step``, and flags and numbers of shape ``()`` or ``(1,)``.
 """
 
@@ -33,23 +33,23 @@ __all__ = [
 
 
 class TransitionError(MonitorError, TypeError):
-    """An environment returned something that is neither API's."""
+    """An environment returned something that fits neither API."""
 
 
 class OldApiWarning(UserWarning):
-    """An environment speaks the gym API of before 0.26."""
+    """An environment uses the gym API from before 0.26."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Transition:
-    """What one ``reset`` or ``step`` returned, of one environment.
+    """Result of one ``reset`` or ``step`` of one environment.
 
     Attributes:
-        observation: as the environment gave it.
-        info: as the environment gave it; empty where it gave none.
-        reward: reward of the step; None where it is unknown.
-        terminated: the task ended.
-        truncated: the time limit or another limit of the environment ended the episode.
+        observation: observation as the environment returned it.
+        info: info as the environment returned it; empty if it returned none.
+        reward: reward of the step; None if unknown.
+        terminated: whether the task ended.
+        truncated: whether the time limit or another limit of the environment ended the episode.
     """
 
     observation: Any
@@ -60,18 +60,18 @@ class Transition:
 
     @property
     def success(self) -> bool | None:
-        """Whether the task is solved now; None where the environment does not say."""
+        """Whether the task is solved now; None if the environment does not report it."""
         for name in ("success", "is_success"):
             if name in self.info:
                 value = _single(self.info[name])
-                # None and NaN are no verdict; bool() would make a failure and a success of them.
+                # None and NaN are not a verdict; bool() would turn them into False and True.
                 return None if value is None or value != value else bool(value)
         return None
 
     def sensed(self) -> dict[str, Any]:
-        """The monitor's inputs that the environment offers, from observation and info.
+        """Return the monitor's inputs found in observation and info.
 
-        Names are those of :class:`monitor.records.Step`; what is absent is left out.
+        Keys are fields of :class:`monitor.records.Step`; absent ones are left out.
         """
         found: dict[str, Any] = {}
         sources = [self.info]
@@ -88,28 +88,28 @@ class Transition:
 def reset_env(env: Any, *, seed: int | None, options: Mapping[str, Any] | None) -> Any:
     """Reset an environment of either API and return what it returns.
 
-    A ``reset`` of the old one takes neither seed nor options: the seed then goes to ``env.seed``,
-    where there is one, and a warning says once that scenes cannot be told apart.
+    A ``reset`` of the old API takes neither seed nor options: the seed then goes to ``env.seed``
+    if that exists, and one warning says that scenes cannot be distinguished.
 
     Args:
-        env: with a ``reset``.
-        seed: None leaves it out.
-        options: None leaves them out.
+        env: environment with a ``reset``.
+        seed: random seed; None leaves it out.
+        options: reset options; None leaves them out.
     """
     asked = {"seed": seed, "options": options}
     given = {name: value for name, value in asked.items() if value is not None}
     taken = _keywords(env.reset)
     unknown = [name for name in given if taken is not None and name not in taken]
     if unknown:
-        words = " and no ".join(unknown)
-        _warn_once(f"reset() takes no {words}: every scene of this environment is the same to us")
+        words = " or ".join(unknown)
+        _warn_once(f"reset() does not take {words}: the scenes cannot be distinguished")
     if "seed" in unknown and callable(getattr(env, "seed", None)):
         env.seed(seed)
     return env.reset(**{name: value for name, value in given.items() if name not in unknown})
 
 
 def _keywords(function: Any) -> set[str] | None:
-    """Names that a function takes; None where it takes any, or does not say."""
+    """Return the parameter names of a function; None if it takes any, or they are unknown."""
     try:
         parameters = signature(function).parameters
     except (TypeError, ValueError):
@@ -120,7 +120,7 @@ def _keywords(function: Any) -> set[str] | None:
 
 
 def read_reset(returned: Any) -> Transition:
-    """Read what ``reset`` returned."""
+    """Return the result of ``reset`` as a transition."""
     if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], Mapping):
         return Transition(observation=returned[0], info=returned[1])
     _warn_once("reset() returned a bare observation, not (observation, info)")
@@ -128,7 +128,7 @@ def read_reset(returned: Any) -> Transition:
 
 
 def read_step(returned: Any) -> Transition:
-    """Read what ``step`` returned.
+    """Return the result of ``step`` as a transition.
 
     Raises:
         TransitionError: if it is neither a 4-tuple nor a 5-tuple.
@@ -145,7 +145,7 @@ def read_step(returned: Any) -> Transition:
         _warn_once("step() returned a 4-tuple, not (obs, reward, terminated, truncated, info)")
         truncated = read_flag(info.get("TimeLimit.truncated", False))
         terminated = read_flag(ends[0]) and not truncated
-    # An environment that resets itself hands the last picture of the old episode over here.
+    # An environment that resets itself returns the last observation of the old episode here.
     final = info.get("final_info")
     if isinstance(final, Mapping) and (terminated or truncated):
         observation = info.get("final_observation", info.get("final_obs", observation))
@@ -160,20 +160,20 @@ def read_step(returned: Any) -> Transition:
 
 
 def read_flag(value: Any) -> bool:
-    """A boolean out of a bool, an array or a tensor of one element.
+    """Return the boolean in a bool, an array or a tensor of one element.
 
     Example:
         >>> read_flag(np.array([True]))
         True
 
     Raises:
-        TransitionError: if it holds several: that is a batch, which a VectorMonitor takes.
+        TransitionError: if it holds several: that is a batch, for a VectorMonitor.
     """
     return bool(_single(value))
 
 
 def read_number(value: Any) -> float | None:
-    """A finite float out of a number, an array or a tensor of one element, else None."""
+    """Return the finite float in a number, an array or a tensor of one element, else None."""
     try:
         number = float(_single(value))
     except (TypeError, ValueError):
@@ -182,7 +182,7 @@ def read_number(value: Any) -> float | None:
 
 
 def unbatch(value: Any, rank: int) -> Any:
-    """Drop leading axes of length 1 beyond the rank that one environment has.
+    """Remove leading axes of length 1 beyond the rank of a single environment.
 
     Example:
         >>> unbatch(np.zeros((1, 3)), rank=1).shape
@@ -198,10 +198,13 @@ def unbatch(value: Any, rank: int) -> Any:
 
 
 def action_bounds(env: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Low and high of the action space of one environment, each ``(D,)``; a batch of one is read.
+    """Return the bounds of the action space of one environment, or of a batch of size 1.
+
+    Returns:
+        Low and high, each ``(D,)``, environment units.
 
     Raises:
-        TransitionError: if the space has none.
+        TransitionError: if the action space has no bounds.
     """
     space = env.action_space
     if not (hasattr(space, "low") and hasattr(space, "high")):
@@ -216,19 +219,17 @@ def _single(value: Any) -> Any:
         value = np.asarray(value)
     count = value.numel() if callable(getattr(value, "numel", None)) else getattr(value, "size", 1)
     if count != 1:
-        msg = (
-            f"got {count} values where one environment gives one; use num_envs=1, or VectorMonitor"
-        )
+        msg = f"got {count} values, expected one per environment; use num_envs=1, or VectorMonitor"
         raise TransitionError(msg)
     return value.item() if hasattr(value, "item") else value
 
 
 def _warn_once(what: str) -> None:
-    """Say once per process that an environment is of the old API."""
+    """Warn once per process that an environment uses the old API."""
     if what in _warned:
         return
     _warned.add(what)
-    warnings.warn(f"{what}; the old gym API is read as well", OldApiWarning, stacklevel=3)
+    warnings.warn(f"{what}; reading it as the old gym API", OldApiWarning, stacklevel=3)
 
 
 _warned: set[str] = set()

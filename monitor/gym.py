@@ -1,4 +1,4 @@
-"""The monitor around anybody's environment, for anybody's loop."""
+"""A gymnasium wrapper that puts a monitor around any environment, for any loop."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from monitor.signals import POLICY_SIGNALS
 __all__ = ["MonitoredEnv"]
 
 ATTACHED: Final = (*POLICY_SIGNALS, "policy_error", "latency_s")
-"""What a caller may attach to the next step."""
+"""Fields of ``Step`` that a caller may attach to the next action."""
 GYMNASIUM: Final = ("action_space", "observation_space", "metadata", "spec", "render_mode")
-TOLD: Final = ("control_dt_s", "robot", "usual_translation")
+DECLARED: Final = ("control_dt_s", "robot", "usual_translation")
 """What :func:`monitor.adapt.adapt_config` asks an environment for."""
 
 
 class _AnyEnv(gymnasium.Env[Any, Any]):
-    """Makes a gymnasium environment of an object that only has ``reset`` and ``step``."""
+    """Adapts an object that only has ``reset`` and ``step`` to a gymnasium environment."""
 
     def __init__(self, env: Any) -> None:
         self.inner = env
-        for name in (*GYMNASIUM, *TOLD):
+        for name in (*GYMNASIUM, *DECLARED):
             if hasattr(env, name):
                 setattr(self, name, getattr(env, name))
 
@@ -59,19 +59,21 @@ class _AnyEnv(gymnasium.Env[Any, Any]):
 
 @final
 class MonitoredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Judges every action before the environment sees it.
+    """Check every action before the environment receives it.
 
-    Works with gymnasium 0.28 to 1.x, with the old gym API (4-tuples, bare reset) and with batched
-    environments of one. ``info["monitor"]`` is the :class:`monitor.records.Decision` of the step.
-    While the monitor recovers, its retreat is sent in place of the action. After a halt the
-    environment is not stepped any more: the last observation comes back with ``truncated`` true.
+    The wrapper works with gymnasium 0.28 to 1.x, with the old gym API (4-tuples, bare reset) and
+    with batched environments of size 1. ``info["monitor"]`` is the
+    :class:`monitor.records.Decision` of the step. While the monitor recovers, its retreat is sent
+    instead of the action. After a halt the environment is not stepped again: the last observation
+    is returned with ``truncated`` true.
 
     Args:
         env: environment, or any object with ``reset`` and ``step``.
-        monitor: reset with every episode; None makes one for the environment, as it says of itself.
-        task: key of the task, where ``info["task"]`` does not say it.
-        measure_latency: take the time between handing out an observation and getting an action
-            for the policy's latency, where :meth:`attach` does not give it.
+        monitor: monitor, reset at every episode; None makes one from what the environment
+            declares.
+        task: key of the task, used if ``info["task"]`` is missing.
+        measure_latency: whether the time between returning an observation and receiving an action
+            counts as the policy's latency, if :meth:`attach` does not give it.
 
     Example:
         >>> class Still:
@@ -103,14 +105,14 @@ class MonitoredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._halted: Decision | None = None
 
     def attach(self, **signals: Any) -> None:
-        """Hand over what the policy said beside its action, for the next ``step``.
+        """Attach signals of the policy to the action of the next ``step``.
 
         Args:
-            **signals: fields of :class:`monitor.records.Step` that come from a policy, for
-                example ``token_logits`` and ``token_ids``.
+            **signals: fields of :class:`monitor.records.Step` that a policy gives, for example
+                ``token_logits`` and ``token_ids``.
 
         Raises:
-            TypeError: if a field is not one of a policy.
+            TypeError: if a field is not one that a policy gives.
         """
         unknown = sorted(set(signals) - set(ATTACHED))
         if unknown:
@@ -121,7 +123,7 @@ class MonitoredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode, for the environment and for the monitor."""
+        """Begin an episode of the environment and of the monitor."""
         self._now = read_reset(reset_env(self.env, seed=seed, options=options))
         self._attached = {}
         self._halted = None
@@ -131,7 +133,7 @@ class MonitoredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self._now.observation, dict(self._now.info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Judge an action and send what may be sent.
+        """Check an action and send what may be sent.
 
         Args:
             action: shape ``(D,)``, or ``(1, D)`` for a batch of one.
@@ -164,6 +166,6 @@ def _monitor_for(env: Any) -> Monitor:
     try:
         low, high = action_bounds(env)
     except TransitionError as error:
-        msg = f"{error}; or pass a monitor of your own"
+        msg = f"{error}; or pass your own monitor"
         raise DimensionError(msg) from error
     return Monitor(adapt_config(MonitorConfig(), env), action_low=low, action_high=high)

@@ -1,11 +1,11 @@
 """A run on disk: four files that survive a kill at any byte.
 
-``run.json`` (what was run), ``steps.jsonl`` (one line a step), ``episodes.jsonl`` (one line a
-finished episode) and ``summary.json``. A line counts once its newline is on disk; a half line at
-the end is what a kill leaves behind, so readers stop before it and a resumed writer cuts it off.
+``run.json`` (the setup), ``steps.jsonl`` (one line per step), ``episodes.jsonl`` (one line per
+finished episode) and ``summary.json``. A line counts once its newline is on disk; a kill may leave
+a partial line at the end, so readers stop before it and a resumed writer removes it.
 
-An episode that was killed half-way keeps its steps; running it again raises ``attempt``, and
-readers take the last attempt of every episode, so that nothing is counted twice.
+An episode that was killed keeps its steps; running it again raises ``attempt``, and readers use
+the last attempt of every episode, so that nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ __all__ = [
 ]
 
 SCHEMA: Final = 1
-"""Version of the files' layout; raised when a reader of the old one would misread the new."""
+"""Version of the layout, raised when a reader of the previous one would misread the files."""
 
 SAME_ON_RESUME: Final = ("env", "policy", "monitor", "calibration", "thresholds", "seed")
-"""Header keys that a resumed run must share with its first part, or its numbers would not mix."""
+"""Header keys that must be equal in both parts of a resumed run, so that its numbers mix."""
 
 Record = dict[str, Any]
 
 
 class TraceError(MonitorError, ValueError):
-    """A run folder cannot be read, or not be continued."""
+    """A run folder cannot be read or continued."""
 
 
 def read_lines(path: Path) -> Iterator[Record]:
-    """Yield the whole lines of a JSON Lines file; a half line at its end is left out.
+    """Yield the complete lines of a JSON Lines file; a partial line at the end is left out.
 
     Raises:
-        TraceError: if a line that is not the last cannot be read: that is damage, not a kill.
+        TraceError: if another line cannot be read, which a kill does not explain.
     """
     if not path.exists():
         return
@@ -62,7 +62,7 @@ def read_lines(path: Path) -> Iterator[Record]:
             try:
                 record = json.loads(line)
             except ValueError as error:
-                msg = f"{path}, line {number} is damaged ({error}); delete that line to go on"
+                msg = f"{path}, line {number} is damaged ({error}); delete that line to continue"
                 raise TraceError(msg) from error
             if not isinstance(record, dict):
                 msg = f"{path}, line {number} holds {type(record).__name__}, expected an object"
@@ -72,6 +72,8 @@ def read_lines(path: Path) -> Iterator[Record]:
 
 class RunFolder:
     """Reader of a run, finished or not, even while it is being written.
+
+    Runs of earlier versions are returned in today's form (see :mod:`monitor.recorded`).
 
     Args:
         path: folder of the run.
@@ -93,19 +95,19 @@ class RunFolder:
 
     @property
     def summary(self) -> Record | None:
-        """Content of ``summary.json``, or None while there is none."""
+        """Content of ``summary.json``, or None if it does not exist yet."""
         path = self.path / "summary.json"
         return _read_json(path) if path.exists() else None
 
     def episodes(self) -> list[Record]:
-        """Finished episodes in order, each by its last attempt."""
+        """Return the finished episodes in order, the last attempt of each."""
         last: dict[int, Record] = {}
         for record in read_lines(self.path / "episodes.jsonl"):
             last[record["episode"]] = record
         return [last[episode] for episode in sorted(last)]
 
     def steps(self) -> dict[int, list[Record]]:
-        """Steps of every episode by its number, finished or not, of its last attempt only."""
+        """Return the steps by episode number, finished or not, of the last attempt only."""
         found: dict[int, list[Record]] = {}
         for record in read_lines(self.path / "steps.jsonl"):
             kept = found.setdefault(record["episode"], [])
@@ -116,7 +118,7 @@ class RunFolder:
         return dict(sorted(found.items()))
 
     def finished(self) -> dict[int, Record]:
-        """Episodes that need not run again: their line is there and so are all their steps."""
+        """Return the episodes that need not run again: their line and all their steps exist."""
         steps = self.steps()
         return {
             record["episode"]: record
@@ -126,7 +128,7 @@ class RunFolder:
 
 
 def _is_complete(episode: Record, steps: Sequence[Record]) -> bool:
-    """Whether the steps on disk are all those of the finished episode."""
+    """Return whether all steps of the finished episode are on disk."""
     same_attempt = not steps or steps[-1]["attempt"] == episode["attempt"]
     return bool(same_attempt and len(steps) == episode["steps"])
 
@@ -147,12 +149,12 @@ def _read_json(path: Path) -> Record:
 
 
 class RunWriter:
-    """Writer of a run; every line is on its way to disk when the call returns.
+    """Writer of a run; every line has been handed to the system when the call returns.
 
     Args:
-        path: folder of the run, made if needed.
+        path: folder of the run, created if needed.
         header: content of ``run.json`` (see :data:`SAME_ON_RESUME`); ``schema`` is added.
-        resume: continue the run in that folder instead of refusing to touch it.
+        resume: whether to continue a run in that folder instead of raising.
 
     Raises:
         TraceError: if the folder already holds a run and ``resume`` is false, if another process
@@ -173,8 +175,8 @@ class RunWriter:
             _lock(self._steps, self.path)
             if present:
                 content = _joined(RunFolder(self.path).header, content, self.path)
-            _cut_half_line(self.path / "steps.jsonl")
-            _cut_half_line(self.path / "episodes.jsonl")
+            _cut_partial_line(self.path / "steps.jsonl")
+            _cut_partial_line(self.path / "episodes.jsonl")
             self._episodes = (self.path / "episodes.jsonl").open("ab", buffering=0)
             _write_json(self.path / "run.json", content)
             run = RunFolder(self.path)
@@ -190,26 +192,26 @@ class RunWriter:
             raise
 
     def begin(self, episode: int) -> int:
-        """Number of the attempt at an episode that now starts, from 1."""
+        """Begin an attempt at an episode and return its number, from 1."""
         self._attempts[episode] = self._attempts.get(episode, 0) + 1
         return self._attempts[episode]
 
     def write_step(self, record: Mapping[str, Any]) -> None:
-        """Append one step; it must have ``episode``, ``attempt`` and ``step``."""
+        """Append one step, a mapping with at least ``episode``, ``attempt`` and ``step``."""
         _append(self._steps, record)
 
     def write_episode(self, record: Mapping[str, Any]) -> None:
-        """Append one finished episode, after its steps are safely on disk."""
+        """Append one finished episode after syncing its steps to disk."""
         os.fsync(self._steps.fileno())
         _append(self._episodes, record)
         os.fsync(self._episodes.fileno())
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """Write ``summary.json`` in one piece."""
+        """Write ``summary.json`` atomically."""
         _write_json(self.path / "summary.json", summary)
 
     def close(self) -> None:
-        """Release the folder."""
+        """Close the files and release the folder."""
         self._episodes.close()
         self._steps.close()
 
@@ -226,10 +228,10 @@ class RunWriter:
 
 
 def check_free(path: Path | str) -> None:
-    """See that a new run may be written to a folder, before anything slow is started.
+    """Check that a new run can be written to a folder, before anything slow is started.
 
     Raises:
-        TraceError: if there is a run already, or nothing can be written there.
+        TraceError: if it holds a run already, or is not writable.
     """
     check_writable(path)
     if (Path(path) / "run.json").exists():
@@ -238,19 +240,19 @@ def check_free(path: Path | str) -> None:
 
 
 def check_writable(path: Path | str) -> None:
-    """See that a folder can be written to, or be made; nothing is left behind.
+    """Check that a folder is writable or can be created; nothing is left behind.
 
     Raises:
-        TraceError: if not; says what stands in the way.
+        TraceError: if not; says why.
     """
     try:
-        place = Path(path).absolute()
-        while not place.exists():
-            place = place.parent
-        with TemporaryFile(dir=place):
+        parent = Path(path).absolute()
+        while not parent.exists():
+            parent = parent.parent
+        with TemporaryFile(dir=parent):
             pass
     except OSError as error:
-        msg = f"cannot write to {path}: {error.strerror}: {place}; choose another --out"
+        msg = f"cannot write to {path}: {error.strerror}: {parent}; choose another --out"
         raise TraceError(msg) from error
 
 
@@ -264,7 +266,7 @@ def _append(file: IO[bytes], record: Mapping[str, Any]) -> None:
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace a file in one piece: a reader sees the old content or the new."""
+    """Replace a file atomically: a reader sees the old content or the new one."""
     draft = path.with_name(path.name + ".part")
     with draft.open("w", encoding="utf-8") as file:
         file.write(dumps(content, indent=2) + "\n")
@@ -273,8 +275,8 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     draft.replace(path)
 
 
-def _cut_half_line(path: Path) -> None:
-    """Cut a file after its last newline."""
+def _cut_partial_line(path: Path) -> None:
+    """Truncate a file after its last newline."""
     if not path.exists():
         return
     with path.open("r+b") as file:
@@ -293,7 +295,7 @@ def _cut_half_line(path: Path) -> None:
 
 
 def _joined(old: Record, new: Record, path: Path) -> Record:
-    """Header of a continued run: the old one, with the longer of the two lists of episodes."""
+    """Return the header of a resumed run: the old one, with the longer list of episodes."""
     if old.get("schema") != SCHEMA:
         msg = f"{path} has schema {old.get('schema')!r}, this version writes {SCHEMA}; use --out"
         raise TraceError(msg)
@@ -307,13 +309,13 @@ def _joined(old: Record, new: Record, path: Path) -> Record:
     before, now = old.get("episodes") or [], new.get("episodes") or []
     shared = min(len(before), len(now))
     if before[:shared] != now[:shared]:
-        msg = f"{path} was run over other scenes; a resumed run may only add scenes at the end"
+        msg = f"{path} was run over other scenes; a resumed run may only append scenes"
         raise TraceError(msg)
     return {**old, "episodes": max(before, now, key=len)}
 
 
 def check_same_setup(first: RunFolder, other: RunFolder) -> None:
-    """See that the episodes of two runs may be counted together.
+    """Check that the episodes of two runs can be counted together.
 
     Raises:
         TraceError: if their environment, policy, monitor, calibration or seed differ.
@@ -329,12 +331,12 @@ def check_same_setup(first: RunFolder, other: RunFolder) -> None:
 
 
 def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
-    """First key of two headers that would not let their numbers mix, None if there is none."""
+    """Return the first key that keeps the numbers of two runs from mixing, or None."""
     return next((key for key in SAME_ON_RESUME if old.get(key) != new.get(key)), None)
 
 
 def _difference(old: Any, new: Any, name: str = "") -> str:
-    """First place where two JSON values differ, in words."""
+    """Return the first difference of two JSON values as text."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
             if old.get(key) != new.get(key):
@@ -344,7 +346,7 @@ def _difference(old: Any, new: Any, name: str = "") -> str:
 
 
 def _lock(file: IO[bytes], path: Path) -> None:
-    """Keep a second writer out; the system drops the lock when the process dies."""
+    """Lock out a second writer; the system releases the lock when the process ends."""
     if sys.platform == "win32":
         return
     import fcntl

@@ -60,7 +60,7 @@ def test_a_reset_of_the_old_api_gets_what_it_takes() -> None:
             return "obs"
 
     env = Old()
-    with pytest.warns(OldApiWarning, match="takes no seed and no options: every scene"):
+    with pytest.warns(OldApiWarning, match="does not take seed or options: the scenes"):
         assert reset_env(env, seed=3, options={"scene": 1}) == "obs"
     assert env.got == [("seed", 3), "reset"]
     with warnings.catch_warnings():

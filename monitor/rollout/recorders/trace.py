@@ -13,10 +13,10 @@ __all__ = ["TraceRecorder", "step_line"]
 
 @final
 class TraceRecorder:
-    """Writes every step when it is decided and every episode when it ends.
+    """Write every step when it is decided and every episode when it ends.
 
     Args:
-        writer: of the run's folder; the caller closes it.
+        writer: writer of the run's folder; the caller closes it.
     """
 
     def __init__(self, writer: RunWriter) -> None:
@@ -24,7 +24,7 @@ class TraceRecorder:
         self._start: EpisodeStart | None = None
 
     def on_start(self, start: EpisodeStart) -> None:
-        """Remember whose steps follow."""
+        """Remember the episode that the next steps belong to."""
         self._start = start
 
     def on_step(self, record: StepRecord) -> None:
@@ -41,7 +41,7 @@ _EPISODE_FIELDS = tuple(EpisodeResult.__dataclass_fields__)
 
 
 def step_line(start: EpisodeStart, record: StepRecord) -> dict[str, Any]:
-    """One line of ``steps.jsonl`` (see :mod:`monitor.trace`); arrays are still arrays."""
+    """Return one line of ``steps.jsonl`` (see :mod:`monitor.trace`), with arrays as they are."""
     decision, inputs = record.decision, record.inputs
     line: dict[str, Any] = {
         "episode": start.episode,

@@ -186,7 +186,7 @@ def _wait_for(condition: object, limit_s: float = 30.0) -> None:
 def test_a_resumed_sweep_may_only_add_scenes_at_the_end(tmp_path: Path, scenes: str) -> None:
     run(plan("steady"), tmp_path)
     noted = (tmp_path / "plan.json").read_bytes()
-    with pytest.raises(TraceError, match="may only add scenes at the end"):
+    with pytest.raises(TraceError, match="may only append scenes"):
         run(plan("steady", scenes=scenes), tmp_path, resume=True)
     assert (tmp_path / "plan.json").read_bytes() == noted
     assert run(plan("steady", scenes="0:6"), tmp_path, resume=True).status.finished == 6
