@@ -20,7 +20,7 @@ import numpy as np
 from envs import make_env
 from envs.robot import robot_spec
 from monitor import Monitor, MonitorConfig
-from monitor.rollout import EpisodeSpec, run_episodes, run_header
+from monitor.rollout import EpisodeSpec, RunFiles, run_episodes, run_header
 from monitor.study.summary import build_summary
 from policies import Observation, PolicyOutput
 from policies.action import ActionAdapter
@@ -89,9 +89,7 @@ def main() -> None:
             policy,
             monitor,
             specs,
-            out=given.out / task,
-            header=header,
-            summarise=build_summary,
+            files=RunFiles(folder=given.out / task, header=header, summarise=build_summary),
         )
         env.close()
         (episode,) = result.results

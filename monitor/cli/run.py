@@ -106,7 +106,7 @@ def run(
         open_policy,
     )
     from monitor.errors import ConfigError
-    from monitor.rollout import read_specs, run_episodes, run_header
+    from monitor.rollout import RunFiles, read_specs, run_episodes, run_header
     from monitor.rollout.recorders.sinks import load_sinks
     from monitor.study.summary import build_summary
     from monitor.trace import check_free, check_writable
@@ -189,13 +189,15 @@ def run(
             agent,
             watcher,
             specs,
-            out=folder,
-            header=header,
+            files=RunFiles(
+                folder=folder,
+                header=header,
+                resume=resume,
+                retry_errors=retry_errors,
+                summarise=build_summary,
+            ),
             observers=[*observers, *sinks],
-            resume=resume,
-            retry_errors=retry_errors,
             remake=lambda: open_env(env, host),
-            summarise=build_summary,
             max_steps=max_steps,
         )
     _show(result, len(specs), as_json=as_json)

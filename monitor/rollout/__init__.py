@@ -16,7 +16,7 @@ from monitor.rollout.records import (
     RunStart,
     StepRecord,
 )
-from monitor.rollout.runs import RunResult, run_episodes
+from monitor.rollout.runs import RunFiles, RunResult, run_episodes
 from monitor.rollout.scenes import parse_scenes, read_specs
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "EpisodeSpec",
     "EpisodeStart",
     "Observer",
+    "RunFiles",
     "RunObserver",
     "RunResult",
     "RunStart",

@@ -5,24 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from monitor.pipeline import Monitor
 from monitor.rollout.loop import run_episode
 from monitor.rollout.recorders.trace import TraceRecorder
-from monitor.rollout.records import (
-    EpisodeResult,
-    EpisodeSpec,
-    Observer,
-    RunObserver,
-    RunStart,
-)
+from monitor.rollout.records import EpisodeResult, EpisodeSpec, Observer, RunObserver, RunStart
 from monitor.trace import RunFolder, RunWriter
 from policies import Policy
 
-__all__ = ["RunResult", "run_episodes"]
+__all__ = ["RunFiles", "RunResult", "run_episodes"]
 
 log = logging.getLogger(__name__)
 
@@ -30,14 +24,41 @@ Summarise = Callable[[RunFolder], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
-    """What came of a sweep.
+class RunFiles:
+    """The folder that a run is written to.
 
     Attributes:
-        results: of every finished episode, in order, also those of an earlier process.
-        interrupted: Ctrl-C ended it early.
-        summary: what ``summarise`` made of the run; None without a folder.
-        folder: where the run lies, if it was written.
+        folder: created if it does not exist.
+        header: content of ``run.json``, see :func:`monitor.rollout.header.run_header`.
+        resume: skip the episodes that the folder already holds as finished.
+        retry_errors: on resume, run episodes that ended in an error again.
+        summarise: makes ``summary.json``; called at the end, also after Ctrl-C.
+    """
+
+    folder: Path | str
+    header: Mapping[str, Any] = field(default_factory=dict)
+    resume: bool = False
+    retry_errors: bool = False
+    summarise: Summarise | None = None
+
+    def finished(self, writer: RunWriter, count: int) -> dict[int, EpisodeResult]:
+        """Return the results of an earlier process that need not be run again, by number."""
+        return {
+            number: EpisodeResult.from_json(record)
+            for number, record in writer.finished.items()
+            if number < count and not (self.retry_errors and record["outcome"] == "error")
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """The outcome of a run.
+
+    Attributes:
+        results: every finished episode in order, including those of an earlier process.
+        interrupted: Ctrl-C ended the run early.
+        summary: content of ``summary.json``; None without files.
+        folder: folder of the run; None without files.
     """
 
     results: tuple[EpisodeResult, ...]
@@ -47,7 +68,7 @@ class RunResult:
 
     @property
     def errors(self) -> int:
-        """Episodes that have no verdict because something broke."""
+        """Number of episodes without a verdict because something broke."""
         return sum(result.outcome == "error" for result in self.results)
 
 
@@ -57,66 +78,48 @@ def run_episodes(
     monitor: Monitor,
     specs: Sequence[EpisodeSpec],
     *,
-    out: Path | str | None = None,
-    header: Mapping[str, Any] | None = None,
+    files: RunFiles | None = None,
     observers: Sequence[Observer] = (),
-    resume: bool = False,
-    retry_errors: bool = False,
     remake: Callable[[], Any] | None = None,
-    summarise: Summarise | None = None,
     max_steps: int | None = None,
 ) -> RunResult:
     """Run episodes one after the other.
 
     Args:
         env: environment for all of them.
-        policy: asked at every step.
+        policy: called at every step.
         monitor: reset for every episode.
-        specs: what to run.
-        out: folder to write to; None writes nothing.
-        header: content of ``run.json``, see :func:`monitor.rollout.header.run_header`.
-        observers: told of every episode; one with ``on_run`` is told of the whole first.
-        resume: leave out what the folder already holds as finished.
-        retry_errors: on resume, run episodes again that ended in an error.
-        remake: makes a fresh environment for the episode after one that ended in an error; the old
-            one, also the caller's, is closed. None keeps the old one, and so does one that fails: the
-            next episode is then tried all the same.
-        summarise: makes ``summary.json``; called at the end, also after Ctrl-C.
-        max_steps: limit of steps an episode, on top of the environment's own.
+        specs: episodes to run.
+        files: where to write the run; None writes nothing.
+        observers: notified of every episode; one with ``on_run`` first learns of the whole run.
+        remake: makes a fresh environment for the episode after one that ended in an error, and the
+            old one is closed, even if it is the caller's. None keeps the old one, and so does a
+            ``remake`` that fails: the next episode is then tried all the same.
+        max_steps: step limit per episode, in addition to the environment's own.
 
     Returns:
-        The results so far; Ctrl-C ends the sweep, not the process.
+        The results so far; Ctrl-C ends the run, not the process.
 
     Raises:
-        TraceError: if ``out`` cannot be written or continued.
+        TraceError: if the folder cannot be written or continued.
     """
     done: dict[int, EpisodeResult] = {}
-    given = env
-    interrupted = False
-    summary = None
+    interrupted, summary = False, None
     with ExitStack() as stack:
         writer = None
-        if out is not None:
-            writer = stack.enter_context(RunWriter(out, header or {}, resume=resume))
-            done = {
-                number: EpisodeResult.from_json(record)
-                for number, record in writer.finished.items()
-                if number < len(specs) and not (retry_errors and record["outcome"] == "error")
-            }
+        if files is not None:
+            writer = RunWriter(files.folder, files.header, resume=files.resume)
+            stack.enter_context(writer)
+            done = files.finished(writer, len(specs))
             observers = (TraceRecorder(writer), *observers)
-        plan = RunStart(specs=specs, done=[done[number] for number in sorted(done)])
-        for observer in observers:
-            if isinstance(observer, RunObserver):
-                observer.on_run(plan)
-        broken = False
+        _announce(observers, specs, done)
+        renewable = _RenewableEnv(env, remake)
         try:
             for number, spec in enumerate(specs):
                 if number in done:
                     continue
-                if broken and remake is not None:
-                    env = _fresh(env, remake)
                 done[number] = run_episode(
-                    env,
+                    renewable.ready(),
                     policy,
                     monitor,
                     observers,
@@ -125,31 +128,55 @@ def run_episodes(
                     episode=number,
                     attempt=1 if writer is None else writer.begin(number),
                 )
-                broken = done[number].outcome == "error"
+                renewable.broken = done[number].outcome == "error"
         except KeyboardInterrupt:
             interrupted = True
             log.warning("interrupted; %d of %d episodes are finished", len(done), len(specs))
         finally:
-            if env is not given:
-                with suppress(Exception):
-                    env.close()
-        if writer is not None and summarise is not None:
-            summary = summarise(RunFolder(writer.path))
+            renewable.close()
+        if writer is not None and files is not None and files.summarise is not None:
+            summary = files.summarise(RunFolder(writer.path))
             writer.write_summary(summary)
     return RunResult(
         results=tuple(done[number] for number in sorted(done)),
         interrupted=interrupted,
         summary=summary,
-        folder=None if out is None else Path(out),
+        folder=None if files is None else Path(files.folder),
     )
 
 
-def _fresh(env: Any, remake: Callable[[], Any]) -> Any:
-    """A new environment for one that broke; the old one where there is no making another."""
-    with suppress(Exception):
-        env.close()
-    try:
-        return remake()
-    except Exception as error:  # it may be back at the next episode; each says why it is not
-        log.warning("the environment could not be made again: %s", error)
-        return env
+def _announce(
+    observers: Sequence[Observer], specs: Sequence[EpisodeSpec], done: Mapping[int, EpisodeResult]
+) -> None:
+    start = RunStart(specs=specs, done=[done[number] for number in sorted(done)])
+    for observer in observers:
+        if isinstance(observer, RunObserver):
+            observer.on_run(start)
+
+
+@final
+class _RenewableEnv:
+    """The caller's environment, or the one that replaced it after an error."""
+
+    def __init__(self, env: Any, remake: Callable[[], Any] | None) -> None:
+        self.broken = False
+        """Whether the last episode ended in an error."""
+        self._now = self._given = env
+        self._remake = remake
+
+    def ready(self) -> Any:
+        """Return the environment for the next episode, a fresh one if the last one broke."""
+        if self.broken and self._remake is not None:
+            with suppress(Exception):
+                self._now.close()
+            try:
+                self._now = self._remake()
+            except Exception as error:  # it may work at the next episode; each says why not
+                log.warning("the environment could not be made again: %s", error)
+        return self._now
+
+    def close(self) -> None:
+        """Close the environment unless it is the caller's own."""
+        if self._now is not self._given:
+            with suppress(Exception):
+                self._now.close()

@@ -33,6 +33,7 @@ from monitor.rollout import (
     EpisodeResult,
     EpisodeSpec,
     EpisodeStart,
+    RunFiles,
     StepRecord,
     run_episodes,
     run_header,
@@ -239,16 +240,18 @@ def _run_arm(plan: StudyPlan, arm: _Arm, calibration: Calibration | None, makers
             policy,
             monitor,
             arm.specs,
-            out=plan.out / arm.name,
-            header=header,
+            files=RunFiles(
+                folder=plan.out / arm.name,
+                header=header,
+                resume=True,
+                retry_errors=True,
+                summarise=build_summary,
+            ),
             observers=[
                 _Told(arm.name, len(arm.specs)),
                 *([HiddenRecorder(plan.out / arm.name)] if plan.keep_hidden else []),
             ],
-            resume=True,
-            retry_errors=True,
             remake=make_env,
-            summarise=build_summary,
             max_steps=plan.max_steps,
         )
     finally:

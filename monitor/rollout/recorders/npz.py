@@ -7,19 +7,16 @@ killed is run again on resume.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitor.rollout.records import EpisodeResult
 
-__all__ = ["array_of", "attempt_of", "episode_path", "write_episode"]
-
-_NAME: Final = re.compile(r"episode-(\d+)-attempt-(\d+)\.npz")
+__all__ = ["array_of", "episode_path", "write_episode"]
 
 
 def episode_path(folder: Path, episode: int, attempt: int) -> Path:
@@ -29,16 +26,6 @@ def episode_path(folder: Path, episode: int, attempt: int) -> Path:
     'episode-000003-attempt-1.npz'
     """
     return folder / f"episode-{episode:06d}-attempt-{attempt}.npz"
-
-
-def attempt_of(path: Path) -> tuple[int, int] | None:
-    """Episode and attempt of a file, None where its name says neither.
-
-    >>> attempt_of(Path("run/hidden/episode-000003-attempt-1.npz"))
-    (3, 1)
-    """
-    found = _NAME.fullmatch(path.name)
-    return None if found is None else (int(found[1]), int(found[2]))
 
 
 def write_episode(folder: Path, result: EpisodeResult, arrays: Mapping[str, NDArray[Any]]) -> None:

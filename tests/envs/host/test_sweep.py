@@ -3,6 +3,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from envs import make_env
 from envs.host.hosted import Deadlines, HostedEnv
 from monitor.pipeline import Monitor
-from monitor.rollout import EpisodeSpec, RunResult, run_episodes, run_header
+from monitor.rollout import EpisodeSpec, RunFiles, RunResult, run_episodes, run_header
 from monitor.trace import RunFolder
 from policies import load_policy
 
@@ -20,14 +21,22 @@ SPECS = [EpisodeSpec(scene=scene, seed=0) for scene in (0, 1, 2, 3)]
 TIMINGS = {"wall_s", "policy_ms", "overhead_us", "latency_s", "latency", "t"}
 
 
-def sweep(env: Any, out: Path, **given: Any) -> RunResult:
+def run_specs(
+    env: Any,
+    out: Path,
+    *,
+    resume: bool = False,
+    retry_errors: bool = False,
+    remake: Callable[[], Any] | None = None,
+) -> RunResult:
     space = env.action_space
     monitor = Monitor(action_low=space.low, action_high=space.high)
     policy = load_policy("expert")
     header = run_header(
         env_name="double", env=env, policy_name="expert", monitor=monitor, specs=SPECS
     )
-    result = run_episodes(env, policy, monitor, SPECS, out=out, header=header, **given)
+    files = RunFiles(folder=out, header=header, resume=resume, retry_errors=retry_errors)
+    result = run_episodes(env, policy, monitor, SPECS, files=files, remake=remake)
     env.close()
     return result
 
@@ -46,8 +55,8 @@ def without_timings(value: Any) -> Any:
 
 @pytest.mark.parametrize("name", ["ReachEnv", "RaisingEnv"])
 def test_a_hosted_run_leaves_the_trace_of_one_in_process(name: str, tmp_path: Path) -> None:
-    sweep(make_env(f"host_doubles:{name}"), tmp_path / "here")
-    sweep(hosted(name), tmp_path / "there")
+    run_specs(make_env(f"host_doubles:{name}"), tmp_path / "here")
+    run_specs(hosted(name), tmp_path / "there")
     here, there = RunFolder(tmp_path / "here"), RunFolder(tmp_path / "there")
     assert without_timings(here.steps()) == without_timings(there.steps())
     assert without_timings(here.episodes()) == without_timings(there.episodes())
@@ -73,9 +82,9 @@ def test_a_hosted_run_leaves_the_trace_of_one_in_process(name: str, tmp_path: Pa
 def test_a_broken_simulator_costs_its_episode_and_no_other(
     name: str, message: str, tmp_path: Path
 ) -> None:
-    whole = sweep(make_env("host_doubles:ReachEnv"), tmp_path / "whole")
+    whole = run_specs(make_env("host_doubles:ReachEnv"), tmp_path / "whole")
     out = tmp_path / "run"
-    result = sweep(hosted(name), out, remake=lambda: hosted(name))
+    result = run_specs(hosted(name), out, remake=lambda: hosted(name))
     assert [one.outcome for one in result.results] == ["success", "success", "error", "success"]
     assert message in result.results[2].message
     assert result.results[2].steps == 5  # four that were sent, and the one that says what broke
@@ -83,10 +92,10 @@ def test_a_broken_simulator_costs_its_episode_and_no_other(
         if one.outcome != "error":
             assert (one.steps, one.peak_score) == (other.steps, other.peak_score)
 
-    again = sweep(make_env("host_doubles:ReachEnv"), out, resume=True)
+    again = run_specs(make_env("host_doubles:ReachEnv"), out, resume=True)
     assert [one.attempt for one in again.results] == [1, 1, 1, 1]
     assert again.errors == 1
-    mended = sweep(make_env("host_doubles:ReachEnv"), out, resume=True, retry_errors=True)
+    mended = run_specs(make_env("host_doubles:ReachEnv"), out, resume=True, retry_errors=True)
     assert [one.attempt for one in mended.results] == [1, 1, 2, 1]
     assert [one.outcome for one in mended.results] == ["success"] * 4
 

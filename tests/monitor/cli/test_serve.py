@@ -18,7 +18,14 @@ pytest.importorskip("websockets")
 
 from monitor import Monitor, MonitorConfig
 from monitor.cli.main import main
-from monitor.rollout import EpisodeResult, EpisodeSpec, EpisodeStart, StepRecord, run_episodes
+from monitor.rollout import (
+    EpisodeResult,
+    EpisodeSpec,
+    EpisodeStart,
+    RunFiles,
+    StepRecord,
+    run_episodes,
+)
 from monitor.trace import RunFolder
 from policies import load_policy
 from policies.wire.address import Listen
@@ -87,7 +94,9 @@ def watcher(env: Any) -> Monitor:
 
 def trace(env: Any, policy: Any, out: Path, episodes: int = 2) -> Path:
     specs = [EpisodeSpec(scene=scene, seed=0) for scene in range(episodes)]
-    result = run_episodes(env, policy, watcher(env), specs, out=out, max_steps=STEPS)
+    result = run_episodes(
+        env, policy, watcher(env), specs, files=RunFiles(folder=out), max_steps=STEPS
+    )
     assert result.errors == 0
     return out
 
@@ -178,7 +187,7 @@ def test_a_killed_server_costs_one_episode(env: Any, processes: Processes, tmp_p
         load_policy("remote", url=url),
         watcher(env),
         specs,
-        out=tmp_path / "run",
+        files=RunFiles(folder=tmp_path / "run"),
         observers=[Killer()],
         max_steps=STEPS,
     )

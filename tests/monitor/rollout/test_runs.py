@@ -8,7 +8,7 @@ import pytest
 
 from monitor.pipeline import Monitor
 from monitor.records import Evidence
-from monitor.rollout import EpisodeSpec, RunStart, run_episodes, run_header
+from monitor.rollout import EpisodeSpec, RunFiles, RunStart, run_episodes, run_header
 from monitor.trace import RunFolder
 
 SPECS = [EpisodeSpec(scene=scene, seed=0) for scene in (4, 0, 2)]
@@ -24,24 +24,28 @@ def summarise(run: RunFolder) -> dict[str, Any]:
     return {"episodes": len(run.episodes())}
 
 
-def sweep(env: Any, policy: Any, monitor: Monitor, out: Path, **given: Any) -> Any:
+def run_specs(env: Any, policy: Any, monitor: Monitor, out: Path, **given: Any) -> Any:
     specs = given.pop("specs", SPECS)
     return run_episodes(
         env,
         policy,
         monitor,
         specs,
-        out=out,
-        header=header_of(env, monitor, specs),
-        summarise=summarise,
+        files=RunFiles(
+            folder=out,
+            header=header_of(env, monitor, specs),
+            summarise=summarise,
+            resume=given.pop("resume", False),
+            retry_errors=given.pop("retry_errors", False),
+        ),
         **given,
     )
 
 
-def test_a_sweep_lies_on_disk_as_it_ran(
+def test_a_run_lies_on_disk_as_it_ran(
     fake_env: Any, reacher: Any, monitor: Monitor, watcher: Any, tmp_path: Path
 ) -> None:
-    result = sweep(fake_env(), reacher(), monitor, tmp_path / "run", observers=(watcher,))
+    result = run_specs(fake_env(), reacher(), monitor, tmp_path / "run", observers=(watcher,))
     run = RunFolder(tmp_path / "run")
     assert [one.scene for one in result.results] == [4, 0, 2]
     assert [line["scene"] for line in run.episodes()] == [4, 0, 2]
@@ -68,7 +72,7 @@ def test_the_trace_replays_bit_for_bit(
     fake_env: Any, reacher: Any, monitor: Monitor, tmp_path: Path
 ) -> None:
     wrong = {11: RuntimeError("once")}
-    sweep(fake_env(), reacher(wrong), monitor, tmp_path / "run")
+    run_specs(fake_env(), reacher(wrong), monitor, tmp_path / "run")
     run = RunFolder(tmp_path / "run")
     low, high = run.header["env"]["action_low"], run.header["env"]["action_high"]
     again = Monitor(monitor.config, action_low=low, action_high=high)
@@ -88,12 +92,12 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_completes_the_rest(
 ) -> None:
     out = tmp_path / "run"
     env = fake_env(broken={(0, 9): KeyboardInterrupt()})
-    first = sweep(env, reacher(), monitor, out)
+    first = run_specs(env, reacher(), monitor, out)
     assert first.interrupted
     assert [one.scene for one in first.results] == [4]
     assert RunFolder(out).summary == {"episodes": 1}
     assert len(RunFolder(out).steps()[1]) == 10
-    second = sweep(fake_env(), reacher(), monitor, out, resume=True, observers=(watcher,))
+    second = run_specs(fake_env(), reacher(), monitor, out, resume=True, observers=(watcher,))
     assert [start.spec.scene for start in watcher.starts] == [0, 2]
     assert watcher.starts[0].attempt == 2
     assert not second.interrupted
@@ -103,7 +107,7 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_completes_the_rest(
         1: 30,
         2: 30,
     }
-    whole = sweep(fake_env(), reacher(), monitor, tmp_path / "whole")
+    whole = run_specs(fake_env(), reacher(), monitor, tmp_path / "whole")
     keys = ("scene", "steps", "outcome", "peak_score", "modes", "first_success")
     for one, other in zip(second.results, whole.results, strict=True):
         assert [getattr(one, key) for key in keys] == [getattr(other, key) for key in keys]
@@ -113,37 +117,39 @@ def test_an_error_costs_one_episode_and_a_fresh_environment(
     fake_env: Any, reacher: Any, monitor: Monitor, tmp_path: Path
 ) -> None:
     env = fake_env(broken={(0, 3): RuntimeError("device lost")})
-    result = sweep(env, reacher(), monitor, tmp_path / "run", remake=fake_env)
+    result = run_specs(env, reacher(), monitor, tmp_path / "run", remake=fake_env)
     assert [one.outcome for one in result.results] == ["success", "error", "success"]
     assert result.errors == 1
     assert env.closed
-    kept = sweep(fake_env(), reacher(), monitor, tmp_path / "run", resume=True)
+    kept = run_specs(fake_env(), reacher(), monitor, tmp_path / "run", resume=True)
     assert kept.errors == 1
-    again = sweep(fake_env(), reacher(), monitor, tmp_path / "run", resume=True, retry_errors=True)
+    again = run_specs(
+        fake_env(), reacher(), monitor, tmp_path / "run", resume=True, retry_errors=True
+    )
     assert again.errors == 0
     assert again.results[1].attempt == 2
 
 
-def test_a_resumed_sweep_may_be_longer(
+def test_a_resumed_run_may_be_longer(
     fake_env: Any, reacher: Any, monitor: Monitor, watcher: Any, tmp_path: Path
 ) -> None:
-    sweep(fake_env(), reacher(), monitor, tmp_path / "run", specs=SPECS[:1])
-    result = sweep(
+    run_specs(fake_env(), reacher(), monitor, tmp_path / "run", specs=SPECS[:1])
+    result = run_specs(
         fake_env(), reacher(), monitor, tmp_path / "run", resume=True, observers=(watcher,)
     )
     assert [start.spec.scene for start in watcher.starts] == [0, 2]
     assert len(result.results) == 3
 
 
-def test_an_observer_of_the_sweep_learns_the_plan(
+def test_an_observer_of_the_run_learns_what_is_planned(
     fake_env: Any, reacher: Any, monitor: Monitor, watcher: Any, tmp_path: Path
 ) -> None:
-    plans: list[RunStart] = []
-    watcher.on_run = plans.append
-    sweep(fake_env(), reacher(), monitor, tmp_path / "run", specs=SPECS[:2])
-    sweep(fake_env(), reacher(), monitor, tmp_path / "run", resume=True, observers=(watcher,))
-    assert [one.scene for one in plans[0].done] == [4, 0]
-    assert len(plans[0].specs) == 3
+    starts: list[RunStart] = []
+    watcher.on_run = starts.append
+    run_specs(fake_env(), reacher(), monitor, tmp_path / "run", specs=SPECS[:2])
+    run_specs(fake_env(), reacher(), monitor, tmp_path / "run", resume=True, observers=(watcher,))
+    assert [one.scene for one in starts[0].done] == [4, 0]
+    assert len(starts[0].specs) == 3
 
 
 def test_nothing_is_written_without_a_folder(
@@ -167,7 +173,7 @@ def test_no_line_holds_what_json_does_not_know(
             action=np.array([np.nan, np.inf, 0, 0, 0, 0, 1.0]), token_logits=output.token_logits
         )
     }
-    sweep(fake_env(), reacher(wrong), monitor, tmp_path / "run")
+    run_specs(fake_env(), reacher(wrong), monitor, tmp_path / "run")
 
     def refuse(name: str) -> Any:
         raise AssertionError(name)

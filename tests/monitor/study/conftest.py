@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from monitor import Calibration, Monitor, MonitorConfig
-from monitor.rollout import EpisodeSpec, run_episodes, run_header
+from monitor.rollout import EpisodeSpec, RunFiles, run_episodes, run_header
 from monitor.study.summary import build_summary
 from policies import Observation, PolicyOutput
 
@@ -117,7 +117,8 @@ def record(
     header = run_header(
         env_name="world", env=env, policy_name=policy_name, monitor=monitor, specs=specs
     )
-    run_episodes(env, Reacher(), monitor, specs, out=out, header=header, summarise=build_summary)
+    files = RunFiles(folder=out, header=header, summarise=build_summary)
+    run_episodes(env, Reacher(), monitor, specs, files=files)
     return out
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("mani_skill")
 
 from envs import make_env
 from monitor import Monitor, MonitorConfig
-from monitor.rollout import EpisodeSpec, run_episodes, run_header
+from monitor.rollout import EpisodeSpec, RunFiles, run_episodes, run_header
 from monitor.rollout.preflight.startup import check_start
 from monitor.study.replay import replay_run
 from policies import load_policy
@@ -35,7 +35,9 @@ def test_thirty_steps_run_record_and_replay(checkpoint: Path, tmp_path: Path) ->
     header = run_header(
         env_name="widowx-put-on", env=env, policy_name="pi0", monitor=monitor, specs=specs
     )
-    result = run_episodes(env, policy, monitor, specs, out=tmp_path, header=header, max_steps=30)
+    result = run_episodes(
+        env, policy, monitor, specs, files=RunFiles(folder=tmp_path, header=header), max_steps=30
+    )
     env.close()
 
     assert not start.findings

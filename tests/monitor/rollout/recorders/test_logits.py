@@ -10,17 +10,17 @@ import pytest
 
 from monitor.config import parse_config
 from monitor.pipeline import Monitor
-from monitor.rollout import EpisodeSpec, run_episodes
+from monitor.rollout import EpisodeSpec, RunFiles, run_episodes
 from monitor.rollout.recorders.logits import LogitsRecorder
 
 
-def sweep(env: Any, policy: Any, monitor: Monitor, out: Path, watcher: Any) -> dict[str, Any]:
+def kept_logits(env: Any, policy: Any, monitor: Monitor, out: Path, watcher: Any) -> dict[str, Any]:
     run_episodes(
         env,
         policy,
         monitor,
         [EpisodeSpec(scene=0)],
-        out=out,
+        files=RunFiles(folder=out),
         observers=[LogitsRecorder(out), watcher],
     )
     with np.load(out / "logits" / "episode-000000-attempt-1.npz", allow_pickle=False) as file:
@@ -34,7 +34,7 @@ def test_every_logit_is_kept_exactly(
     watcher: Any,
     tmp_path: Path,
 ) -> None:
-    kept = sweep(fake_env(horizon_steps=5), reacher(), monitor, tmp_path / "run", watcher)
+    kept = kept_logits(fake_env(horizon_steps=5), reacher(), monitor, tmp_path / "run", watcher)
     assert kept["step"].tolist() == [0, 1, 2, 3, 4]
     assert kept["token_logits"].dtype == np.float32
     for index, record in enumerate(watcher.steps):
@@ -63,7 +63,7 @@ def test_what_is_no_logits_is_left_out(
     config = parse_config({"controller": {"enforce": False}})
     space = env.action_space
     monitor = Monitor(config, action_low=space.low, action_high=space.high)
-    kept = sweep(env, reacher(changed), monitor, tmp_path / "run", watcher)
+    kept = kept_logits(env, reacher(changed), monitor, tmp_path / "run", watcher)
     assert kept["step"].tolist() == [0, 4, 5, 6]
     assert (kept["token_logits"][1] == 1).all()
     assert (kept["token_ids"][2] == -1).all()
