@@ -19,6 +19,8 @@ from tempfile import TemporaryFile
 from types import TracebackType
 from typing import IO, Any, Final
 
+import msgspec
+
 from monitor.errors import MonitorError
 from monitor.jsonable import dumps, encode, jsonable
 from monitor.recorded import upgrade_header
@@ -60,7 +62,7 @@ def read_lines(path: Path) -> Iterator[Record]:
             if not line.endswith(b"\n"):
                 return
             try:
-                record = json.loads(line)
+                record = _decode(line)
             except ValueError as error:
                 msg = f"{path}, line {number} is damaged ({error}); delete that line to continue"
                 raise TraceError(msg) from error
@@ -68,6 +70,13 @@ def read_lines(path: Path) -> Iterator[Record]:
                 msg = f"{path}, line {number} holds {type(record).__name__}, expected an object"
                 raise TraceError(msg)
             yield record
+
+
+def _decode(line: bytes) -> Any:
+    try:
+        return msgspec.json.decode(line)
+    except msgspec.DecodeError:  # half of a surrogate pair, which schema 1 could write
+        return json.loads(line)
 
 
 class RunFolder:

@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.jsonable import dumps, jsonable
+from monitor.jsonable import dumps, encode, jsonable
+from monitor.records import Evidence
 from monitor.trace import RunFolder, RunWriter, TraceError, read_lines
 
 HEADER: dict[str, Any] = {
@@ -100,6 +101,40 @@ def test_tensors_become_lists() -> None:
 def test_floats_keep_every_bit(value: float) -> None:
     back = json.loads(dumps({"x": np.float64(value)}))["x"]
     assert np.float64(back).tobytes() == np.float64(value).tobytes()
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_lines_read_back_to_the_last_bit(
+    tmp_path_factory: pytest.TempPathFactory, value: float
+) -> None:
+    path = tmp_path_factory.mktemp("run") / "steps.jsonl"
+    path.write_bytes(encode({"x": [value]}) + b"\n")
+    ((back,),) = (line["x"] for line in read_lines(path))
+    assert np.float64(back).tobytes() == np.float64(value).tobytes()
+
+
+def test_half_a_surrogate_pair_reads_back(tmp_path: Path) -> None:
+    path = tmp_path / "steps.jsonl"
+    path.write_bytes(b'{"env_error": "\\ud800"}\n')
+    assert list(read_lines(path)) == [{"env_error": "\ud800"}]
+
+
+def test_nothing_stops_a_line() -> None:
+    class Broken:
+        @property
+        def detach(self) -> Any:
+            msg = "gone"
+            raise RuntimeError(msg)
+
+    endless: list[Any] = []
+    endless.append(endless)
+    record = {"a": endless, "b": Broken(), "c": {"\ud800": Evidence(policy_error="\udfff")}}
+    got = jsonable(record)
+    assert set(got) == {"a", "b", "c"}
+    assert got["b"] == "<unreadable Broken: gone>"
+    (written,) = got["c"].items()
+    assert written[0] == "\\ud800"
+    assert Evidence.from_json(written[1]) == Evidence(policy_error="\\udfff")
 
 
 def test_a_run_reads_back(tmp_path: Path) -> None:
