@@ -184,7 +184,7 @@ def test_a_space_without_ends_needs_a_monitor() -> None:
     class Discrete(New):
         action_space = gymnasium.spaces.Discrete(3)
 
-    with pytest.raises(DimensionError, match="pass a monitor"):
+    with pytest.raises(DimensionError, match="pass your own monitor"):
         MonitoredEnv(Discrete())
 
 
