@@ -13,9 +13,9 @@ import numpy as np
 from monitor.bench.overhead import Timing, time_calls
 from monitor.config import MonitorConfig
 from monitor.pipeline import Monitor
-from monitor.proxy.request import EnvTold
+from monitor.proxy.request import ClientEnvInfo
 from monitor.proxy.run import ProxyRun
-from monitor.proxy.service import ProxyService, Served, Upstream
+from monitor.proxy.service import ProxyService, ServedPolicy, Upstream
 from policies import Observation, Policy, PolicyOutput
 from policies.wire.address import Listen
 from policies.wire.listener import Listener, Service
@@ -27,7 +27,7 @@ __all__ = ["wire_table"]
 IMAGE: Final = (224, 224, 3)
 LOGITS: Final = (7, 32_064)
 """Of OpenVLA: seven tokens over the whole vocabulary, 0.9 MB."""
-_TOLD: Final = EnvTold(action_low=(-1.0,) * 7, action_high=(1.0,) * 7, control_dt_s=0.2)
+_CLIENT: Final = ClientEnvInfo(action_low=(-1.0,) * 7, action_high=(1.0,) * 7, control_dt_s=0.2)
 
 
 @final
@@ -96,11 +96,11 @@ def _serve_policy(pipe: Connection) -> None:
 def _serve_proxy(pipe: Connection, upstream: str) -> None:
     run = ProxyRun(None, env_name="bench", url=upstream)
 
-    def make_monitor(told: EnvTold, served: Served) -> Monitor:
+    def make_monitor(info: ClientEnvInfo, served: ServedPolicy) -> Monitor:
         watching = MonitorConfig.model_validate({"controller": {"enforce": False}})
-        return Monitor(watching, action_low=told.action_low, action_high=told.action_high)
+        return Monitor(watching, action_low=info.action_low, action_high=info.action_high)
 
-    _serve(ProxyService(Upstream(url=upstream), run, make_monitor, told=_TOLD), pipe)
+    _serve(ProxyService(Upstream(url=upstream), run, make_monitor, declared=_CLIENT), pipe)
 
 
 def _serve(service: Service, pipe: Connection) -> None:

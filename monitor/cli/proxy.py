@@ -1,4 +1,4 @@
-"""``vlawatch proxy``: monitor a client and a policy server that know nothing of it."""
+"""``vlawatch proxy``: monitor an unmodified client and its policy server."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from monitor.cli.output import emit
 if TYPE_CHECKING:
     from monitor.config import MonitorConfig
     from monitor.pipeline import Monitor
-    from monitor.proxy.request import EnvTold
-    from monitor.proxy.service import Served
+    from monitor.proxy.request import ClientEnvInfo
+    from monitor.proxy.service import ServedPolicy
 
 __all__ = ["proxy"]
 
@@ -106,21 +106,21 @@ def proxy(
         max_message_bytes=max_message_mib * 2**20,
     )
     settings = load_config(monitor)
-    told = _told(action_low, action_high, control_dt_s)
+    declared = _declared(action_low, action_high, control_dt_s)
     names = tuple(name.strip() for name in split.split(",") if name.strip())
     stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     folder = out if out is not None else Path("runs") / f"{stamp}-proxy"
     run = ProxyRun(folder, env_name=env, url=server.url, summarise=build_summary)
 
     @cache
-    def prototype(given: EnvTold, served: Served) -> Monitor:
-        return _monitor(given, served, settings, monitor, calibration, env, act=act)
+    def prototype(info: ClientEnvInfo, served: ServedPolicy) -> Monitor:
+        return _monitor(info, served, settings, monitor, calibration, env, act=act)
 
     service = ProxyService(
         server,
         run,
-        lambda given, served: deepcopy(prototype(given, served)),
-        told=told,
+        lambda info, served: deepcopy(prototype(info, served)),
+        declared=declared,
         keys=KeyMap.of(options.pairs(key, "--key")),
         split=Split(on=names, idle_s=split_idle_s),
         acts=act,
@@ -133,10 +133,12 @@ def proxy(
         emit(f"{run.episodes} episodes; trace: {folder}")
 
 
-def _told(low: str | None, high: str | None, control_dt_s: float | None) -> EnvTold | None:
-    """The action space as options; None where it is left to the clients."""
+def _declared(
+    low: str | None, high: str | None, control_dt_s: float | None
+) -> ClientEnvInfo | None:
+    """Return the environment given by options; None if it is left to the clients."""
     from monitor.errors import ConfigError
-    from monitor.proxy.request import EnvTold
+    from monitor.proxy.request import ClientEnvInfo
 
     if low is None and high is None:
         return None
@@ -150,7 +152,7 @@ def _told(low: str | None, high: str | None, control_dt_s: float | None) -> EnvT
             f"got {low!r} and {high!r}"
         )
         raise ConfigError(msg)
-    return EnvTold(
+    return ClientEnvInfo(
         action_low=least,
         action_high=largest,
         control_dt_s=control_dt_s,
@@ -168,8 +170,8 @@ def _numbers(text: str, option: str) -> tuple[float, ...]:
 
 
 def _monitor(
-    told: EnvTold,
-    served: Served,
+    info: ClientEnvInfo,
+    served: ServedPolicy,
     settings: MonitorConfig,
     source: str,
     calibration: Path | None,
@@ -177,18 +179,18 @@ def _monitor(
     *,
     act: bool,
 ) -> Monitor:
-    """A monitor for one episode of a client."""
+    """Make the monitor for one episode of a client."""
     from envs.robot import ROBOTS
     from monitor.adapt import adapt_config
     from monitor.cli.session import find_calibration, with_switches
     from monitor.pipeline import Monitor
 
-    world = SimpleNamespace(
-        action_space=SimpleNamespace(low=told.action_low, high=told.action_high),
-        control_dt_s=told.control_dt_s,
-        robot=ROBOTS.get(told.robot or ""),
+    env = SimpleNamespace(
+        action_space=SimpleNamespace(low=info.action_low, high=info.action_high),
+        control_dt_s=info.control_dt_s,
+        robot=ROBOTS.get(info.robot or ""),
     )
-    config = adapt_config(with_switches(settings, enforce=act, recovery=True), world, served)
+    config = adapt_config(with_switches(settings, enforce=act, recovery=True), env, served)
     fitted = find_calibration(
         config,
         source=source,
@@ -198,5 +200,5 @@ def _monitor(
         task=None,
     )
     return Monitor(
-        config, action_low=told.action_low, action_high=told.action_high, calibration=fitted
+        config, action_low=info.action_low, action_high=info.action_high, calibration=fitted
     )

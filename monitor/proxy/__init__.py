@@ -1,1 +1,1 @@
-"""A proxy between a robot's client and its policy server that monitors every step."""
+"""A proxy between a robot client and its policy server that monitors every step."""

@@ -1,4 +1,4 @@
-"""What a passing request says, and where with it an episode begins."""
+"""Read the requests that pass through, and decide where an episode begins."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from policies.wire.codec import WireFormatError, decode
 from policies.wire.keys import KeyMap, find, ours
 from policies.wire.messages import observation_of
 
-__all__ = ["SPLITS", "EnvTold", "Request", "Split", "read_request"]
+__all__ = ["SPLITS", "ClientEnvInfo", "Request", "Split", "read_request"]
 
 SPLITS: Final = ("reset", "prompt")
-"""What may begin an episode within a connection; a new connection always does."""
+"""Events that may begin an episode within a connection; a new connection always does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnvTold:
-    """What a client of ours says of its environment, or the user of any other.
+class ClientEnvInfo:
+    """A client's environment, as declared by a vlawatch client or by the user of any other one.
 
     Attributes:
         action_low: lower end of the action space, ``(D,)``.
-        action_high: upper end.
-        control_dt_s: seconds of a step; None where it is not told.
-        robot: name of :data:`envs.robot.ROBOTS`; None where it is not told, or is none of them.
+        action_high: upper end of the action space, ``(D,)``.
+        control_dt_s: control period in seconds; None if it is not declared.
+        robot: name in :data:`envs.robot.ROBOTS`; None if it is not declared.
     """
 
     action_low: tuple[float, ...]
@@ -40,39 +40,39 @@ class EnvTold:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Request:
-    """A client's frame as far as it can be read; it passes in any case.
+    """A client's frame as far as it can be read; it passes through in any case.
 
     Attributes:
-        frame: as it came.
-        number: of a client that counts; None of any other.
-        resets: it asks for no action but begins an episode.
-        instruction: the sentence; None where there is none.
-        env: told with a reset.
-        observation: what the policy sees; None where it cannot be read.
-        success: the task's own verdict, of a client that tells it.
-        goal_distance: metres, of a client that tells it.
-        problem: what could not be read; empty if all could.
-        came: seconds of the monotonic clock.
+        frame: the frame as it arrived.
+        number: sequence number; None from a client that does not count its requests.
+        resets: whether it begins an episode instead of asking for an action.
+        instruction: instruction text; None if there is none.
+        env: environment declared with a reset.
+        observation: input of the policy; None if it cannot be read.
+        success: the task's own verdict, from a client that reports it.
+        goal_distance: metres, from a client that reports it.
+        problem: what could not be read; empty if everything could.
+        arrived: time of arrival, seconds of the monotonic clock.
     """
 
     frame: bytes | str
     number: int | None = None
     resets: bool = False
     instruction: str | None = None
-    env: EnvTold | None = None
+    env: ClientEnvInfo | None = None
     observation: Observation | None = None
     success: bool | None = None
     goal_distance: float | None = None
     problem: str = ""
-    came: float = field(default_factory=monotonic)
+    arrived: float = field(default_factory=monotonic)
 
 
 def read_request(frame: bytes | str, keys: KeyMap) -> Request:
     """Read a client's frame; never raises.
 
     Args:
-        frame: as it came.
-        keys: of the client's messages.
+        frame: the frame as it arrived.
+        keys: key map of the client's messages.
     """
     try:
         message = decode(frame)
@@ -82,12 +82,12 @@ def read_request(frame: bytes | str, keys: KeyMap) -> Request:
     known: dict[str, Any] = {"frame": frame, "number": number if type(number) is int else None}
     reset = message.get(ours("reset"))
     if reset is not None:
-        told = reset if isinstance(reset, Mapping) else {}
+        declared = reset if isinstance(reset, Mapping) else {}
         return Request(
             **known,
             resets=True,
-            instruction=_text(told.get("instruction")),
-            env=_env_told(told.get("env")),
+            instruction=_text(declared.get("instruction")),
+            env=_env_info(declared.get("env")),
         )
     known["instruction"] = _text(find(message, keys.instruction))
     try:
@@ -103,18 +103,18 @@ def read_request(frame: bytes | str, keys: KeyMap) -> Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Where an episode begins within a connection.
+    """Rules for where an episode begins within a connection.
 
     Attributes:
-        on: of :data:`SPLITS`: a reset message, a changed prompt.
-        idle_s: also after a pause of this many seconds; None never.
+        on: names from :data:`SPLITS`: a reset message, a changed prompt.
+        idle_s: length of a pause that also begins an episode, seconds; None for never.
     """
 
     on: Collection[str] = SPLITS
     idle_s: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a name that is none."""
+        """Refuse an unknown name."""
         for name in self.on:
             if name not in SPLITS:
                 raise ConfigError(unknown_name("split", name, SPLITS))
@@ -123,14 +123,14 @@ class Split:
             raise ConfigError(msg)
 
     def before(self, request: Request, instruction: str | None, quiet_since: float) -> bool:
-        """Whether an episode ends before a request.
+        """Return whether the running episode ends before a request.
 
         Args:
-            request: the next one.
-            instruction: of the episode; None where it has none.
-            quiet_since: when the client was last answered, seconds of the monotonic clock.
+            request: the next request.
+            instruction: instruction of the running episode; None if it has none.
+            quiet_since: time of the last answer to the client, seconds of the monotonic clock.
 
-        >>> request = Request(frame=b"", instruction="fold", came=9.0)
+        >>> request = Request(frame=b"", instruction="fold", arrived=9.0)
         >>> Split().before(request, "stack", 8.0), Split(idle_s=2.0).before(request, "fold", 8.0)
         (True, False)
         """
@@ -139,10 +139,10 @@ class Split:
         changed = request.instruction is not None and request.instruction != instruction
         if changed and "prompt" in self.on and not request.resets:
             return True
-        return self.idle_s is not None and request.came - quiet_since > self.idle_s
+        return self.idle_s is not None and request.arrived - quiet_since > self.idle_s
 
 
-def _env_told(given: Any) -> EnvTold | None:
+def _env_info(given: Any) -> ClientEnvInfo | None:
     if not isinstance(given, Mapping):
         return None
     low, high = given.get("action_low"), given.get("action_high")
@@ -150,7 +150,7 @@ def _env_told(given: Any) -> EnvTold | None:
         return None
     if low.dtype.kind not in "fiu" or high.dtype.kind not in "fiu":
         return None
-    return EnvTold(
+    return ClientEnvInfo(
         action_low=tuple(low.astype(np.float64).ravel().tolist()),
         action_high=tuple(high.astype(np.float64).ravel().tolist()),
         control_dt_s=_number(given.get("control_dt_s")),

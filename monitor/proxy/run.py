@@ -1,4 +1,4 @@
-"""The run folder of a proxy: episodes of all its clients, in one trace."""
+"""The run folder of a proxy: the episodes of all its clients in one trace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from monitor.pipeline import Monitor
-from monitor.proxy.world import ClientWorld, UpstreamPolicy
+from monitor.proxy.client_env import ClientEnv, UpstreamPolicy
 from monitor.rollout.header import run_header
 from monitor.rollout.loop import NO_SUCCESS, run_episode
 from monitor.rollout.recorders.trace import TraceRecorder
@@ -25,18 +25,18 @@ __all__ = ["NO_VERDICT", "ProxyRun"]
 log = logging.getLogger(__name__)
 
 NO_VERDICT = (
-    "no verdict: the client sent no 'vlawatch/success', so nobody knows whether the task was solved"
+    "no verdict: the client sent no 'vlawatch/success', so whether the task was solved is unknown"
 )
 
 
 @final
 class ProxyRun:
-    """Runs the clients' episodes through the loop and writes what it sees.
+    """Runs the clients' episodes through the loop and writes their trace.
 
     Args:
         out: folder to write to; None writes nothing.
-        env_name: what the header calls the environment.
-        url: of the policy server.
+        env_name: name of the environment in the header.
+        url: URL of the policy server.
         summarise: makes ``summary.json``.
 
     Raises:
@@ -59,31 +59,31 @@ class ProxyRun:
         self._writer: RunWriter | None = None
         self._kind: Any = None
         self.episodes = 0
-        """Episodes begun."""
+        """Number of episodes that have begun."""
 
-    def watch(self, world: ClientWorld, monitor: Monitor, served: str) -> EpisodeResult:
+    def watch(self, env: ClientEnv, monitor: Monitor, served: str) -> EpisodeResult:
         """Run one episode to its end.
 
         Raises:
-            TraceError: if it is of another robot or policy than those before: one folder holds one
-                kind of run.
+            TraceError: if its robot or policy differs from those of earlier episodes: a folder
+                holds one kind of run.
         """
         with self._lock:
-            self._same_kind(world, monitor, served)
+            self._require_same_kind(env, monitor, served)
             number, self.episodes = self.episodes, self.episodes + 1
             attempt = 1 if self._writer is None else self._writer.begin(number)
         return run_episode(
-            world,
-            UpstreamPolicy(world, served),
+            env,
+            UpstreamPolicy(env, served),
             monitor,
-            (_Recorder(self._writer, self._lock, acts=world.acts),),
+            (_Recorder(self._writer, self._lock, acts=env.acts),),
             spec=EpisodeSpec(scene=number),
             episode=number,
             attempt=attempt,
         )
 
     def close(self) -> Mapping[str, Any] | None:
-        """Write the summary and release the folder; the summary, where there is one."""
+        """Write the summary and release the folder; return the summary, if there is one."""
         with self._lock:
             if self._writer is None:
                 return None
@@ -95,14 +95,14 @@ class ProxyRun:
             self._writer = None
             return summary
 
-    def _same_kind(self, world: ClientWorld, monitor: Monitor, served: str) -> None:
-        kind = (served, world.told)
+    def _require_same_kind(self, env: ClientEnv, monitor: Monitor, served: str) -> None:
+        kind = (served, env.info)
         if self._kind is None:
             self._kind = kind
             if self._out is not None:
                 header = run_header(
                     env_name=self._env_name,
-                    env=world,
+                    env=env,
                     policy_name=served,
                     monitor=monitor,
                     specs=(),
@@ -112,13 +112,13 @@ class ProxyRun:
         elif kind != self._kind:
             msg = (
                 f"{self._out or 'this run'} holds episodes of {self._kind}, this client has "
-                f"{kind}: give it a proxy of its own"
+                f"{kind}: start a separate proxy for it"
             )
             raise TraceError(msg)
 
 
 class _Recorder:
-    """Writes and tells, one client at a time."""
+    """Writes the trace and logs, one client at a time."""
 
     def __init__(self, writer: RunWriter | None, lock: threading.RLock, *, acts: bool) -> None:
         self._recorder = None if writer is None else TraceRecorder(writer)
@@ -127,7 +127,7 @@ class _Recorder:
         self._episode = 0
 
     def on_start(self, start: EpisodeStart) -> None:
-        """An episode begins."""
+        """Begin an episode."""
         self._episode = start.episode
         log.info('episode %d: "%s"', start.episode, start.instruction)
         if self._recorder is not None:
@@ -144,7 +144,7 @@ class _Recorder:
                 self._recorder.on_step(record)
 
     def on_end(self, result: EpisodeResult) -> None:
-        """Write how it ended."""
+        """Write the result."""
         message = result.message.replace(NO_SUCCESS, NO_VERDICT)
         result = replace(result, message=message)
         log.info("episode %d: %s", result.episode, verdict(result))

@@ -1,4 +1,4 @@
-"""What the proxy does for each client: connect it through, and watch."""
+"""Connect each client to the policy server and monitor what passes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from websockets.sync.server import ServerConnection
 
 from monitor.errors import MonitorError
 from monitor.pipeline import Monitor
-from monitor.proxy.line import Frame, Line
-from monitor.proxy.request import EnvTold, Request, Split, read_request
+from monitor.proxy.client_env import ClientEnv
+from monitor.proxy.connection import Frame, ProxyConnection
+from monitor.proxy.request import ClientEnvInfo, Request, Split, read_request
 from monitor.proxy.run import ProxyRun
-from monitor.proxy.world import ClientWorld
 from monitor.trace import TraceError
 from policies.wire.address import authorization
 from policies.wire.client import POLICY_VIOLATION, RemoteError, open_websocket
@@ -29,31 +29,31 @@ from policies.wire.keys import KeyMap, ours
 from policies.wire.listener import HEALTH_PATH
 from policies.wire.remote import usual_of
 
-__all__ = ["MakeMonitor", "ProxyService", "Served", "Upstream"]
+__all__ = ["MakeMonitor", "ProxyService", "ServedPolicy", "Upstream"]
 
 log = logging.getLogger(__name__)
 
 TRY_AGAIN: Final = 1013
 NO_BOUNDS: Final = (
-    "the client does not tell its action space, and none is given: nothing of this connection is "
+    "the client does not declare its action space, and none is given: this connection is not "
     "monitored; give --action-low and --action-high, comma-separated numbers"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """What the server says of its policy.
+class ServedPolicy:
+    """A policy as its server declares it.
 
     Attributes:
-        name: "remote" where it does not say.
-        usual_translation: as of :class:`policies.Policy`; None where it does not say.
+        name: name of the policy; "remote" if the server does not declare one.
+        usual_translation: see :class:`policies.Policy`; None if the server does not declare it.
     """
 
     name: str
     usual_translation: tuple[float, ...] | None = None
 
 
-MakeMonitor = Callable[[EnvTold, Served], Monitor]
+MakeMonitor = Callable[[ClientEnvInfo, ServedPolicy], Monitor]
 """Makes a monitor for a client's environment and the served policy."""
 
 
@@ -63,9 +63,9 @@ class Upstream:
 
     Attributes:
         url: ``ws://host:port``.
-        api_key: of the server; None passes on what the client sends.
-        timeout_s: for connecting.
-        max_message_bytes: longer frames close the connection.
+        api_key: API key of the server; None passes on the client's own.
+        timeout_s: connection timeout, seconds.
+        max_message_bytes: largest frame; a longer one closes the connection.
     """
 
     url: str
@@ -77,8 +77,8 @@ class Upstream:
         """Connect as the client did.
 
         Args:
-            path: that the client asked for.
-            header: ``Authorization`` of the client.
+            path: path of the client's request.
+            header: the client's ``Authorization`` header.
         """
         if self.api_key is not None:
             header = authorization(self.api_key)
@@ -90,7 +90,7 @@ class Upstream:
         return open_websocket(urlunsplit(parts), headers, self.timeout_s, self.max_message_bytes)
 
     def trouble(self) -> str | None:
-        """Why its ``/healthz`` does not say OK; None if it does."""
+        """Return why ``/healthz`` of the server does not answer OK; None if it does."""
         parts = urlsplit(self.url)
         kind = HTTPSConnection if parts.scheme == "wss" else HTTPConnection
         http = kind(parts.hostname or "", parts.port, timeout=self.timeout_s)
@@ -109,13 +109,15 @@ class ProxyService:
     """Passes every frame between clients and a policy server, and monitors each episode.
 
     Args:
-        upstream: the server.
-        run: where episodes go.
-        make_monitor: for each episode.
-        told: action space and period where the user gives them; else the client must.
-        keys: of the messages.
-        split: where an episode begins.
-        acts: send the monitor's actions, and none after a halt; else frames pass unmodified.
+        upstream: the policy server.
+        run: run that the episodes belong to.
+        make_monitor: makes the monitor of an episode.
+        declared: action space and control period given by the user; None leaves them to the
+            client.
+        keys: key map of the messages.
+        split: rules for where an episode begins.
+        acts: whether to send the monitor's actions, and none after a halt; otherwise frames pass
+            unmodified.
     """
 
     def __init__(
@@ -124,7 +126,7 @@ class ProxyService:
         run: ProxyRun,
         make_monitor: MakeMonitor,
         *,
-        told: EnvTold | None = None,
+        declared: ClientEnvInfo | None = None,
         keys: KeyMap | None = None,
         split: Split | None = None,
         acts: bool = False,
@@ -132,17 +134,17 @@ class ProxyService:
         self._upstream = upstream
         self._run = run
         self._make_monitor = make_monitor
-        self._told = told
+        self._declared = declared
         self._keys = KeyMap() if keys is None else keys
         self._split = Split() if split is None else split
         self._acts = acts
 
     def trouble(self) -> str | None:
-        """Whatever troubles the server troubles the proxy."""
+        """Return why the server is not healthy; the proxy is as healthy as its server."""
         return self._upstream.trouble()
 
     def check(self, connection: ServerConnection, handshake: Handshake) -> Response | None:
-        """Take everybody: the server may refuse."""
+        """Accept every client: the server may refuse it."""
         return None
 
     def serve(self, connection: ServerConnection) -> None:
@@ -157,104 +159,108 @@ class ProxyService:
             code = POLICY_VIOLATION if _refuses(error) else TRY_AGAIN
             connection.close(code, f"{self._upstream.url}: {error}"[:120])
             return
-        line = Line(connection, upstream, self._upstream.url)
+        link = ProxyConnection(connection, upstream, self._upstream.url)
         try:
-            self._serve(line)
+            self._serve(link)
         except RemoteError as error:
             log.warning("%s", error)
         finally:
-            line.close()
+            link.close()
 
-    def _serve(self, line: Line) -> None:
-        first = line.first()
+    def _serve(self, link: ProxyConnection) -> None:
+        first = link.first()
         if first is None:
             return
-        served, told, instruction = _served(first), self._told, None
-        request = self._next(line)
+        served, info, instruction = _served(first), self._declared, None
+        request = self._next(link)
         while request is not None:
             if request.resets:
-                told = self._told or request.env or told
+                info = self._declared or request.env or info
                 instruction = request.instruction
-                line.reply(line.exchange(request.frame))
-                request = self._next(line)
+                link.reply(link.exchange(request.frame))
+                request = self._next(link)
             else:
-                request = self._episode(line, request, told, served, instruction)
+                request = self._episode(link, request, info, served, instruction)
 
     def _episode(
         self,
-        line: Line,
+        link: ProxyConnection,
         first: Request,
-        told: EnvTold | None,
-        served: Served,
+        info: ClientEnvInfo | None,
+        served: ServedPolicy,
         instruction: str | None,
     ) -> Request | None:
-        """Watch an episode; the request that begins the next one."""
+        """Monitor an episode; return the request that begins the next one."""
         if first.instruction is None:
             first = replace(first, instruction=instruction)
-        if told is None:
+        if info is None:
             log.error("%s", NO_BOUNDS)
-            return self._unwatched(line, first, first)
+            return self._unwatched(link, first, first)
         try:
-            monitor = self._make_monitor(told, served)
+            monitor = self._make_monitor(info, served)
         except (MonitorError, OSError) as error:
             log.error("this episode is not monitored: %s", error)  # noqa: TRY400
-            return self._unwatched(line, first, first)
-        world = ClientWorld(
-            line,
+            return self._unwatched(link, first, first)
+        env = ClientEnv(
+            link,
             first,
-            told,
+            info,
             keys=self._keys,
             split=self._split,
             acts=self._acts,
             gripper_index=monitor.config.robot.gripper.index,
         )
         try:
-            reason = self._run.watch(world, monitor, served.name).message
+            reason = self._run.watch(env, monitor, served.name).message
         except TraceError as error:
             log.error("this episode is not monitored: %s", error)  # noqa: TRY400
             reason = str(error)
-        except Exception as error:  # a full disk must not stop a robot that works
-            log.exception("the monitoring of this episode broke down")
+        except Exception as error:  # a full disk must not stop a working robot
+            log.exception("the monitoring of this episode failed")
             reason = f"{type(error).__name__}: {error}"
-        if world.over:
-            return world.next
-        if not world.asked:
-            return self._unwatched(line, world.request, world.request)
-        if not world.answered:
+        if env.over:
+            return env.next
+        if not env.forwarded:
+            return self._unwatched(link, env.request, env.request)
+        if not env.answered:
             if self._acts:
-                line.refuse(f"halted by vlawatch: {reason}")
+                link.refuse(f"halted by vlawatch: {reason}")
             return None
-        log.warning("the rest of this episode passes without being monitored: %s", reason)
-        return self._unwatched(line, self._next(line), world.request)
+        log.warning("the rest of this episode passes unmonitored: %s", reason)
+        return self._unwatched(link, self._next(link), env.request)
 
-    def _unwatched(self, line: Line, request: Request | None, episode: Request) -> Request | None:
-        """Pass the rest of an episode; the request that begins the next one."""
+    def _unwatched(
+        self, link: ProxyConnection, request: Request | None, episode: Request
+    ) -> Request | None:
+        """Pass the rest of an episode; return the request that begins the next one."""
         while request is not None:
-            ends = self._split.before(request, episode.instruction, line.quiet_since)
+            ends = self._split.before(request, episode.instruction, link.quiet_since)
             if ends and request is not episode:
                 return request
             if self._acts:
-                line.refuse("vlawatch cannot monitor this, so no action is sent; its log says why")
+                link.refuse(
+                    "vlawatch cannot monitor this episode, so it sends no action; see its log for the reason"
+                )
                 return None
-            line.reply(line.exchange(request.frame))
-            request = self._next(line)
+            link.reply(link.exchange(request.frame))
+            request = self._next(link)
         return None
 
-    def _next(self, line: Line) -> Request | None:
-        frame = line.next_request()
+    def _next(self, link: ProxyConnection) -> Request | None:
+        frame = link.next_request()
         return None if frame is None else read_request(frame, self._keys)
 
 
-def _served(first: Frame) -> Served:
-    """What the server's first frame says of its policy, where the server is ours."""
+def _served(first: Frame) -> ServedPolicy:
+    """Read the policy that a vlawatch server declares in its first frame."""
     try:
-        told = decode(first)
+        declared = decode(first)
     except WireFormatError as error:
         log.warning("the server's first frame cannot be read: %s", error)
-        told = {}
-    name = told.get(ours("policy"))
-    return Served(
-        name=name if isinstance(name, str) else "remote", usual_translation=usual_of(told)
+        declared = {}
+    name = declared.get(ours("policy"))
+    return ServedPolicy(
+        name=name if isinstance(name, str) else "remote", usual_translation=usual_of(declared)
     )
 
 

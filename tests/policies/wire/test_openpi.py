@@ -19,7 +19,7 @@ import pytest
 from websockets.sync.server import serve as serve_websocket
 
 from monitor import Monitor
-from monitor.proxy.request import EnvTold
+from monitor.proxy.request import ClientEnvInfo
 from monitor.proxy.run import ProxyRun
 from monitor.proxy.service import ProxyService, Upstream
 from monitor.trace import RunFolder
@@ -142,14 +142,14 @@ def test_our_client_asks_their_server(openpi: Any, observe: Any) -> None:
 def test_our_proxy_between_their_client_and_their_server(
     openpi: Any, observe: Any, tmp_path: Path
 ) -> None:
-    told = EnvTold(action_low=(-5.0,) * 7, action_high=(5.0,) * 7, control_dt_s=0.1)
+    declared = ClientEnvInfo(action_low=(-5.0,) * 7, action_high=(5.0,) * 7, control_dt_s=0.1)
     with openpi_server(openpi.codec) as (url, asked):
         run = ProxyRun(tmp_path / "run", env_name="robot", url=url)
         service = ProxyService(
             Upstream(url=url),
             run,
             lambda told, served: Monitor(action_low=told.action_low, action_high=told.action_high),
-            told=told,
+            declared=declared,
         )
         with Listener(service, Listen(port=0)).background() as between:
             client = openpi.Client(host=between)

@@ -1,4 +1,4 @@
-"""The two connections of one client: frames pass between them as they are."""
+"""The pair of connections behind one client: frames pass through unmodified."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from websockets.sync.server import ServerConnection
 
 from policies.wire.client import RemoteError
 
-__all__ = ["Frame", "Line"]
+__all__ = ["Frame", "ProxyConnection"]
 
 log = logging.getLogger(__name__)
 
 Frame = bytes | str
 
-_LOOK_S: Final = 0.2
-"""How often a wait for one side looks whether the other has gone or says something by itself."""
+_POLL_S: Final = 0.2
+"""How often a wait for one side checks whether the other has gone or has sent a frame."""
 _INTERNAL_ERROR: Final = 1011
-_UNSPEAKABLE: Final = (1005, 1006, 1015)
-"""Close codes that no frame may carry."""
+_RESERVED_CODES: Final = (1005, 1006, 1015)
+"""Close codes that a close frame must not carry."""
 
 
 @final
-class Line:
-    """A client and its policy server, one request in flight.
+class ProxyConnection:
+    """A client and its policy server, with one request in flight.
 
     Args:
-        client: who asks.
-        upstream: who answers.
-        url: of the server, for the texts.
+        client: connection to the client.
+        upstream: connection to the policy server.
+        url: URL of the server, for messages.
     """
 
     def __init__(self, client: ServerConnection, upstream: ClientConnection, url: str) -> None:
@@ -42,46 +42,46 @@ class Line:
         self._upstream = upstream
         self.url = url
         self.quiet_since = monotonic()
-        """When the last frame went to the client, seconds of the monotonic clock."""
-        self.unasked = 0
-        """Frames that the server sent without a request; they pass as well."""
+        """Time of the last frame to the client, seconds of the monotonic clock."""
+        self.unrequested = 0
+        """Number of frames that the server sent without a request; they pass through as well."""
 
     def first(self) -> Frame | None:
-        """Pass the server's first frame to the client; None where there is none."""
-        frame = self._answer()
+        """Pass the server's first frame to the client and return it; None if there is none."""
+        frame = self._receive_answer()
         if frame is not None:
             self.reply(frame)
         return frame
 
     def next_request(self) -> Frame | None:
-        """What the client asks next; None once it, or the server, has gone."""
+        """Return the client's next request; None once the client or the server has gone."""
         with suppress(ConnectionClosed):
             while True:
-                frame = _hear(self._client, _LOOK_S)
+                frame = _receive(self._client, _POLL_S)
                 if frame is not None:
                     return frame
-                self._pass_unasked()
+                self._pass_unrequested()
         return None
 
     def exchange(self, request: Frame) -> Frame:
-        """Ask the server.
+        """Send a request to the server and return its answer.
 
         Raises:
-            RemoteError: if the server, or the client meanwhile, has gone.
+            RemoteError: if the server has gone, or the client while it waited.
         """
         try:
-            self._pass_unasked()
+            self._pass_unrequested()
             self._upstream.send(request)
         except ConnectionClosed as error:
             msg = f"{self.url} is gone ({error})"
             raise RemoteError(msg) from error
-        answer = self._answer()
+        answer = self._receive_answer()
         if answer is None:
             raise RemoteError(self.who_left())
         return answer
 
     def reply(self, frame: Frame) -> bool:
-        """Send a frame to the client; false where it has gone."""
+        """Send a frame to the client; return False if it has gone."""
         try:
             self._client.send(frame)
         except ConnectionClosed:
@@ -90,53 +90,53 @@ class Line:
         return True
 
     def who_left(self) -> str:
-        """In words, after a connection was lost."""
+        """Describe which side closed, after a connection was lost."""
         if self._client.close_code is not None:
             return f"the client left before {self.url} answered"
         code, reason = self._upstream.close_code, self._upstream.close_reason
-        return f"{self.url} is gone before it answered (close code {code} {reason or ''})".rstrip()
+        return f"{self.url} closed before it answered (close code {code} {reason or ''})".rstrip()
 
     def close(self) -> None:
-        """Close both sides, the client's with the server's code and reason where there is one."""
+        """Close both sides, the client's with the server's code and reason if there is one."""
         code, reason = self._upstream.close_code, self._upstream.close_reason or ""
         if code is None:
             code = 1000
-        elif code in _UNSPEAKABLE:
+        elif code in _RESERVED_CODES:
             code, reason = _INTERNAL_ERROR, "the connection to the policy server was lost"
         self._client.close(code, reason)
         self._upstream.close()
 
     def refuse(self, text: str) -> None:
-        """Tell the client why it gets no action, as a policy server would, and close."""
+        """Send the client the reason for withholding an action, as a policy server would, and close."""
         self.reply(text)
         self._client.close(_INTERNAL_ERROR, "the frame before says why")
 
-    def _answer(self) -> Frame | None:
-        """The server's next frame; None if it or the client goes before."""
+    def _receive_answer(self) -> Frame | None:
+        """Return the server's next frame; None if it or the client leaves first."""
         with suppress(ConnectionClosed):
             while self._client.close_code is None:
-                frame = _hear(self._upstream, _LOOK_S)
+                frame = _receive(self._upstream, _POLL_S)
                 if frame is not None:
                     return frame
         return None
 
-    def _pass_unasked(self) -> None:
-        """Pass what the server says by itself.
+    def _pass_unrequested(self) -> None:
+        """Pass on frames that the server sent without a request.
 
         Raises:
-            ConnectionClosed: once it has gone.
+            ConnectionClosed: if the server has gone.
         """
-        while (frame := _hear(self._upstream, 0.0)) is not None:
-            self.unasked += 1
-            log.warning("%s sent a frame that nobody asked for", self.url)
+        while (frame := _receive(self._upstream, 0.0)) is not None:
+            self.unrequested += 1
+            log.warning("%s sent a frame without a request", self.url)
             self.reply(frame)
 
 
-def _hear(connection: Connection, timeout_s: float) -> Frame | None:
-    """The next frame of one side; None if none comes in time.
+def _receive(connection: Connection, timeout_s: float) -> Frame | None:
+    """Return the next frame of one side; None after the timeout.
 
     Raises:
-        ConnectionClosed: if none can come any more.
+        ConnectionClosed: if the connection is closed.
     """
     try:
         return connection.recv(timeout_s)
