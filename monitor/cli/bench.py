@@ -1,4 +1,4 @@
-"""``vlawatch bench``: what the monitor costs."""
+"""``vlawatch bench``: the cost of the monitor."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from monitor.cli import options
+from monitor.cli.groups import EnvOptions, MonitorOptions, PolicyOptions, with_groups
 from monitor.cli.output import emit, emit_json, emit_table
 
 __all__ = ["app"]
@@ -17,59 +18,40 @@ COLUMNS = ("what", "median µs", "p99 µs", "calls")
 
 
 @app.callback(invoke_without_command=True)
+@with_groups
 def bench(
     context: typer.Context,
-    env: options.Env = "widowx-put-on",
-    env_python: options.EnvPython = None,
-    env_deadline_s: options.EnvDeadline = 60.0,
-    policy: options.Policy = "openvla-mini",
-    monitor: options.MonitorFile = "default",
-    steps: Annotated[int, typer.Option("--steps", min=10, help="Steps to run.")] = 60,
-    checkpoint: options.Checkpoint = None,
-    device: options.Device = None,
+    environment: EnvOptions,
+    policy: PolicyOptions,
+    monitor: MonitorOptions,
+    steps: Annotated[int, typer.Option("--steps", min=10, help="Number of steps to run.")] = 60,
     as_json: options.AsJson = False,
 ) -> None:
-    """Time the monitor beside a policy.
+    """Time the monitor next to a policy.
 
-    On a short run; `bench overhead` needs neither policy nor simulator.
+    A short run; `bench overhead` needs neither a policy nor a simulator.
     """
     if context.invoked_subcommand is not None:
         return
     from monitor.bench.overhead import StepTimes
-    from monitor.cli.names import check_names
-    from monitor.cli.session import (
-        EnvHost,
-        make_monitor,
-        one_thread,
-        open_env,
-        open_policy,
-    )
+    from monitor.cli.session import make_monitor, one_thread
     from monitor.rollout import EpisodeSpec, run_episode
 
     one_thread()
-    here = env if env_python is None else None
-    check_names(policy, env=here, config=monitor, checkpoint=checkpoint)
-    host = EnvHost.chosen(env_python, isolate=False, deadline_s=env_deadline_s)
-    agent, _ = open_policy(policy, checkpoint=checkpoint, device=device)
-    world = open_env(env, host)
-    watcher = make_monitor(
-        world,
-        agent,
-        config=monitor,
-        calibration=None,
-        policy_name=policy,
-        env_name=env,
-        switches={"enforce": False, "recovery": True},
-    )
+    for group in (environment, policy, monitor):
+        group.check()
+    agent, env = policy.load(), environment.open()
+    names = (policy.policy, environment.env)
+    watcher = make_monitor(env, agent, names=names, chosen=monitor, enforce=False, recovery=True)
     times = StepTimes()
     scene = 0
     while times.steps < steps:
         left = steps - times.steps
-        run_episode(world, agent, watcher, (times,), spec=EpisodeSpec(scene=scene), max_steps=left)
+        run_episode(env, agent, watcher, (times,), spec=EpisodeSpec(scene=scene), max_steps=left)
         scene += 1
     rows = times.table()
     if as_json:
-        emit_json({"env": env, "policy": policy, "timings": rows})
+        emit_json({"env": environment.env, "policy": policy.policy, "timings": rows})
         return
     _table(rows)
     share = rows[1].median_us / rows[0].median_us if rows[0].median_us else float("inf")
@@ -78,10 +60,10 @@ def bench(
 
 @app.command()
 def overhead(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer calls.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Time fewer calls.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Time the monitor alone on made-up steps: whole, motion part, vector, and how it grows."""
+    """Time the monitor alone on synthetic steps: whole, motion part, vector, and scaling."""
     from monitor.bench.overhead import overhead_table, softmax_ratio
     from monitor.cli.session import one_thread
     from monitor.reading.logits.compiled import load_kernel
@@ -97,18 +79,18 @@ def overhead(
     if ratio is not None:
         emit(f"at 7×32064 a whole update takes {ratio:.2f} times torch.softmax of the same logits")
     if not compiled:
-        emit("without the compiled kernel: pip install 'vlawatch[fast]' makes this quicker")
+        emit("without the compiled kernel; pip install 'vlawatch[fast]' makes this faster")
 
 
 @app.command()
 def host(
     env_python: options.EnvPython = None,
-    width: Annotated[int, typer.Option("--width", min=1, help="Of the picture, pixels.")] = 640,
-    height: Annotated[int, typer.Option("--height", min=1, help="Of the picture, pixels.")] = 480,
-    steps: Annotated[int, typer.Option("--steps", min=10, help="Steps to time.")] = 1000,
+    width: Annotated[int, typer.Option("--width", min=1, help="Image width in pixels.")] = 640,
+    height: Annotated[int, typer.Option("--height", min=1, help="Image height in pixels.")] = 480,
+    steps: Annotated[int, typer.Option("--steps", min=10, help="Number of steps to time.")] = 1000,
     as_json: options.AsJson = False,
 ) -> None:
-    """Time a step of an environment that only draws, in process and in a process of its own."""
+    """Time a step of an environment that only renders, in this process and in its own."""
     from monitor.bench.host import host_table
 
     rows = host_table((height, width), calls=steps, python=env_python)
@@ -116,15 +98,17 @@ def host(
         emit_json({"timings": rows})
         return
     _table(rows)
-    emit(f"a process of its own adds {(rows[1].median_us - rows[0].median_us) / 1e3:.2f} ms a step")
+    emit(f"its own process adds {(rows[1].median_us - rows[0].median_us) / 1e3:.2f} ms per step")
 
 
 @app.command()
 def wire(
-    calls: Annotated[int, typer.Option("--calls", min=10, help="Steps to time, a row.")] = 300,
+    calls: Annotated[
+        int, typer.Option("--calls", min=10, help="Number of steps to time per row.")
+    ] = 300,
     as_json: options.AsJson = False,
 ) -> None:
-    """Time a step of a policy that takes no time: here, over loopback, through the proxy."""
+    """Time a step of a policy that takes no time: in this process, over loopback, by proxy."""
     from monitor.cli.session import one_thread
 
     one_thread()
@@ -138,36 +122,29 @@ def wire(
 
 
 @app.command()
+@with_groups
 def sampling(
-    policy: options.Policy = "openvla-mini",
-    samples: Annotated[int, typer.Option("--samples", min=1, help="Sampled actions.")] = 4,
-    calls: Annotated[int, typer.Option("--calls", min=1, help="Answers to time.")] = 50,
-    checkpoint: options.Checkpoint = None,
-    unnorm_key: options.UnnormKey = None,
-    device: options.Device = None,
-    dtype: options.Dtype = None,
+    policy: PolicyOptions,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, help="Number of sampled actions.")
+    ] = 4,
+    calls: Annotated[int, typer.Option("--calls", min=1, help="Number of calls to time.")] = 50,
     as_json: options.AsJson = False,
 ) -> None:
-    """Time sampled actions from one prefill against as many whole inferences; reckon for 7B."""
+    """Time sampled actions from one prefill against whole inferences, and compute the cost at 7B."""
     from monitor.cli.session import one_thread
 
     one_thread()
     from monitor.bench.sampling import measure_sampling, reckon_openvla_7b
 
-    given = {
-        "checkpoint": checkpoint,
-        "unnorm_key": unnorm_key,
-        "device": device,
-        "dtype": dtype,
-    }
-    chosen = {key: value for key, value in given.items() if value is not None}
-    timed = measure_sampling(policy, samples=samples, calls=calls, **chosen)
-    reckoned = reckon_openvla_7b(samples=samples)
+    name = policy.policy
+    timed = measure_sampling(name, samples=samples, calls=calls, **policy.arguments)
+    computed = reckon_openvla_7b(samples=samples)
     if as_json:
-        emit_json({"policy": policy, "samples": samples, "ms": timed, "openvla-7b": reckoned})
+        emit_json({"policy": name, "samples": samples, "ms": timed, "openvla-7b": computed})
         return
-    tables = {f"{policy}, ms": timed} | {
-        f"openvla-7b, {unit} (reckoned)": rows for unit, rows in reckoned.items()
+    tables = {f"{name}, ms": timed} | {
+        f"openvla-7b, {unit} (computed)": rows for unit, rows in computed.items()
     }
     for title, rows in tables.items():
         emit_table(

@@ -1,4 +1,4 @@
-"""Names that a command was given: what does not exist is refused before anything slow starts."""
+"""Checks of the names given to a command, before anything slow starts."""
 
 from __future__ import annotations
 
@@ -7,72 +7,54 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envs.expert import has_expert
-from monitor.cli.options import pairs
-from monitor.config import load_config
 from monitor.errors import ConfigError, unknown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from monitor.rollout import EpisodeSpec
 
-__all__ = ["check_disturbance", "check_env_name", "check_expert", "check_names", "check_scenes"]
+__all__ = ["check_disturbance", "check_env_name", "check_expert", "check_policy", "check_scenes"]
 
 
-def check_names(
-    policy: str,
-    *,
-    env: str | None = None,
-    config: str = "default",
-    checkpoint: str | None = None,
-    further: list[str] | None = None,
-    url: str | None = None,
-) -> None:
-    """Refuse what does not exist before a simulator starts for nothing.
+def check_policy(name: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse a policy that cannot be loaded, before a simulator starts for nothing.
 
     Args:
-        policy: name.
-        env: name of an environment of this Python; None checks none.
-        config: of the monitor, name or file.
-        checkpoint: folder, where one is given.
-        further: arguments of the policy as ``NAME=VALUE``, which may hold the two others too.
-        url: of a policy server, where one is given.
+        name: name of the policy.
+        arguments: arguments of the policy.
 
     Raises:
-        ConfigError: if a name or folder does not exist, or the policy is nothing without it.
+        ConfigError: the policy or its checkpoint does not exist, it does not take one of the
+            arguments, or it needs one that is missing.
     """
     from policies import list_policies
     from policies.registry import check_arguments
 
-    if env is not None:
-        check_env_name(env)
     known = list_policies()
-    if policy not in known:
-        raise ConfigError(unknown_name("policy", policy, known))
-    arguments = pairs(further, "--policy-arg")
-    check_arguments(policy, arguments)
-    if policy == "remote" and not (url or arguments.get("url")):
+    if name not in known:
+        raise ConfigError(unknown_name("policy", name, known))
+    check_arguments(name, arguments)
+    if name == "remote" and not arguments.get("url"):
         msg = "policy 'remote' needs --url ws://HOST:PORT, which `vlawatch serve-policy` prints"
         raise ConfigError(msg)
-    folder = checkpoint or arguments.get("checkpoint")
-    published = known[policy].checkpoints
+    folder, published = arguments.get("checkpoint"), known[name].checkpoints
     if folder is None and published:
         msg = (
-            f"policy {policy!r} needs --checkpoint DIR; for example "
+            f"policy {name!r} needs --checkpoint DIR; for example "
             f"`hf download {published[0]} --local-dir DIR`"
         )
         raise ConfigError(msg)
     if folder is not None and not Path(folder).is_dir():
         msg = f"--checkpoint {folder} is not a folder; give the folder that holds config.json"
         raise ConfigError(msg)
-    load_config(config)
 
 
 def check_env_name(name: str) -> None:
     """Refuse an environment that this Python does not know.
 
     Raises:
-        ConfigError: if there is none of this name, and no ``package.module:Class`` either.
+        ConfigError: there is none of this name, and it is not a ``package.module:Class`` either.
     """
     from envs import list_envs
 
@@ -83,12 +65,12 @@ def check_env_name(name: str) -> None:
 
 
 def _check_class(name: str) -> None:
-    """Refuse a ``package.module:Class`` that cannot be imported; what it needs itself may lack."""
+    """Refuse a ``package.module:Class`` that does not exist."""
     module, _, attribute = name.partition(":")
     try:
         found = importlib.import_module(module)
     except ValueError as error:  # nothing before the colon
-        msg = f"--env {name!r} is no class; expected package.module:Class"
+        msg = f"--env {name!r} is not a class; expected package.module:Class"
         raise ConfigError(msg) from error
     except ModuleNotFoundError as error:
         if not f"{module}.".startswith(f"{error.name}."):
@@ -106,10 +88,10 @@ def _check_class(name: str) -> None:
 
 
 def check_scenes(env: Any, specs: Iterable[EpisodeSpec]) -> None:
-    """Refuse scenes beyond the environment's last one; a file of layouts has its own count.
+    """Refuse scenes beyond the environment's last one; layouts from a file are not counted.
 
     Raises:
-        ConfigError: the environment says how many scenes it has, and one of these is none of them.
+        ConfigError: the environment declares how many scenes it has, and one is beyond them.
     """
     count = getattr(env.unwrapped, "scene_count", None)
     if count is None:
@@ -121,10 +103,10 @@ def check_scenes(env: Any, specs: Iterable[EpisodeSpec]) -> None:
 
 
 def check_expert(env: Any) -> None:
-    """Refuse the scripted expert where the environment has none.
+    """Refuse the scripted expert in an environment without one.
 
     Raises:
-        ConfigError: it has none.
+        ConfigError: the environment has none.
     """
     if not has_expert(env):
         msg = "this environment has no scripted expert; `vlawatch policies` lists other policies"
@@ -132,10 +114,10 @@ def check_expert(env: Any) -> None:
 
 
 def check_disturbance(env: Any, name: str) -> None:
-    """Refuse a disturbance that the environment says it does not have.
+    """Refuse a disturbance that the environment does not list.
 
     Raises:
-        ConfigError: the environment lists its disturbances and this is none of them.
+        ConfigError: the environment lists its disturbances, and this is not one of them.
     """
     known = getattr(env.unwrapped, "disturbances", None)
     if known is not None and name not in known:

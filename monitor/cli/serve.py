@@ -1,4 +1,4 @@
-"""``vlawatch serve-policy``: a policy for other processes and other machines."""
+"""``vlawatch serve-policy``: a policy for other processes and machines."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from monitor.cli import options
+from monitor.cli.groups import PolicyOptions, with_groups
 from monitor.cli.output import emit
 
 if TYPE_CHECKING:
@@ -20,39 +21,40 @@ __all__ = ["serve_policy", "serve_until_interrupt"]
 log = logging.getLogger("vlawatch")
 
 
+@with_groups
 def serve_policy(
-    policy: options.Policy = "openvla-mini",
+    policy: PolicyOptions,
     host: Annotated[
         str,
-        typer.Option("--host", help="Address to listen on; any but loopback needs an API key."),
+        typer.Option(
+            "--host", help="Address to listen on; other than loopback it needs an API key."
+        ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")
+        int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")
     ] = 8000,
     api_key_env: options.ApiKeyEnv = None,
-    checkpoint: options.Checkpoint = None,
-    unnorm_key: options.UnnormKey = None,
-    device: options.Device = None,
-    dtype: options.Dtype = None,
-    policy_arg: options.PolicyArgs = None,
     clients: Annotated[
         int,
         typer.Option(
-            "--clients", min=1, help="Clients at once; each has an instance of the policy."
+            "--clients", min=1, help="Number of clients; each has its own instance of the policy."
         ),
     ] = 1,
     key: options.Keys = None,
     always: Annotated[
         list[str] | None,
-        typer.Option("--always", help="Signal for clients that do not ask, e.g. token_logits."),
+        typer.Option(
+            "--always", help="Signal to send without being asked, e.g. token_logits; repeatable."
+        ),
     ] = None,
     max_message_mib: options.MaxMessage = 64,
 ) -> None:
     """Serve a policy over openpi's websocket protocol.
 
-    `--policy remote --url ws://HOST:PORT` asks it, and so does any client of openpi. Prints the URL, then serves until Ctrl-C.
+    Clients are `--policy remote --url ws://HOST:PORT` and any client of openpi. Prints the URL,
+    then serves until Ctrl-C.
     """
-    from monitor.cli.session import one_thread, open_policy
+    from monitor.cli.session import one_thread
     from monitor.errors import ConfigError, unknown_name
     from policies.wire.address import Listen, read_key
     from policies.wire.keys import KeyMap
@@ -64,26 +66,23 @@ def serve_policy(
     for name in always or ():
         if name not in SIGNALS:
             raise ConfigError(unknown_name("signal", name, SIGNALS))
-    if policy == "expert":
-        msg = "the expert reads the simulator's state, which does not travel: use `run --policy expert`"
+    if policy.policy == "expert":
+        msg = (
+            "the expert reads the simulator's state, which is not sent over the wire; use "
+            "`run --policy expert`"
+        )
         raise ConfigError(msg)
     listen = Listen(host=host, port=port, api_key=read_key(api_key_env))
     listen.require_free()
     keys = KeyMap.of(options.pairs(key, "--key"))
-    given = {
-        "checkpoint": checkpoint,
-        "unnorm_key": unnorm_key,
-        "device": device,
-        "dtype": dtype,
-    }
     service = PolicyService(
-        lambda: open_policy(policy, policy_arg, **given)[0],
+        policy.load,
         keys=keys,
         clients=clients,
         always=always or (),
     )
     listener = Listener(service, listen, max_message_bytes=max_message_mib * 2**20)
-    serve_until_interrupt(listener, policy)
+    serve_until_interrupt(listener, policy.policy)
 
 
 def serve_until_interrupt(listener: Listener, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Environment, policy and monitor as the options of a command name them."""
+"""Environment, policy and monitor, made as the options of a command say."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from monitor.adapt import adapt_config
 from monitor.calibration import Calibration
@@ -19,6 +19,11 @@ from monitor.errors import ConfigError, EnvStartError, MonitorError
 from monitor.metrics.probe_file import ProbeFile
 from monitor.pipeline import Monitor
 
+if TYPE_CHECKING:
+    from monitor.cli.groups import MonitorOptions
+    from monitor.rollout import EpisodeSpec
+    from monitor.rollout.preflight.startup import StartReport
+
 __all__ = [
     "EnvHost",
     "find_calibration",
@@ -26,6 +31,8 @@ __all__ = [
     "one_thread",
     "open_env",
     "open_policy",
+    "policy_arguments",
+    "start_check",
     "with_switches",
 ]
 
@@ -34,11 +41,11 @@ log = logging.getLogger("vlawatch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvHost:
-    """A process of its own for the environment.
+    """The environment's own process.
 
     Attributes:
         python: interpreter; None is this one.
-        deadline_s: longest time of a step.
+        deadline_s: step timeout, seconds.
     """
 
     python: str | None
@@ -46,7 +53,7 @@ class EnvHost:
 
     @classmethod
     def chosen(cls, python: str | None, *, isolate: bool, deadline_s: float) -> EnvHost | None:
-        """What the options of a command say; None where the environment shall be in process."""
+        """Return what the options say; None where the environment runs in this process."""
         if python is None and not isolate:
             return None
         return cls(python=python, deadline_s=deadline_s)
@@ -73,12 +80,12 @@ def open_env(name: str, host: EnvHost | None = None, **kwargs: Any) -> Any:
 
     Args:
         name: as in ``vlawatch envs``, or ``package.module:Class``.
-        host: the process that shall hold it; None is this one.
+        host: process that it runs in; None is this one.
         **kwargs: arguments of the environment.
 
     Raises:
-        ConfigError: if there is none of this name here; another Python may know others.
-        EnvStartError: if the simulator did not start, for example without a Vulkan driver.
+        ConfigError: this Python knows none of this name; another Python may know others.
+        EnvStartError: the simulator did not start, for example without a Vulkan driver.
     """
     from envs import make_env
     from envs.host.errors import EnvRaisedError
@@ -94,33 +101,42 @@ def open_env(name: str, host: EnvHost | None = None, **kwargs: Any) -> Any:
             raise
         msg = f"environment {name} did not start: {error}"
         raise EnvStartError(msg) from error
-    lacking = [one for one in ("reset", "step", "action_space") if not hasattr(made, one)]
-    if lacking:
-        msg = f"--env {name} makes a {type(made).__name__} without {', '.join(lacking)}; expected a gymnasium.Env"
+    missing = [one for one in ("reset", "step", "action_space") if not hasattr(made, one)]
+    if missing:
+        msg = (
+            f"--env {name} makes a {type(made).__name__} without {', '.join(missing)}; expected a "
+            "gymnasium.Env"
+        )
         raise ConfigError(msg)
     return made
 
 
-def open_policy(
-    name: str, further: list[str] | None = None, **kwargs: Any
-) -> tuple[Any, dict[str, Any]]:
-    """Load a policy with the arguments that were given; also return those.
+def open_policy(name: str, arguments: Mapping[str, Any]) -> Any:
+    """Load a policy.
 
     Args:
         name: as in ``vlawatch policies``.
-        further: arguments as ``NAME=VALUE``, the value read as YAML.
-        **kwargs: arguments; None is none.
+        arguments: arguments of the policy.
 
     Raises:
-        ConfigError: if there is none of this name, or an argument cannot be read.
+        ConfigError: there is none of this name, or it does not take these arguments.
     """
     from policies import load_policy
 
-    given = {key: value for key, value in kwargs.items() if value is not None}
-    for key, text in pairs(further, "--policy-arg").items():
-        given[key] = _yaml(key, text)
     log.info("loading policy %s", name)
-    return load_policy(name, **given), given
+    return load_policy(name, **arguments)
+
+
+def policy_arguments(given: list[str] | None) -> dict[str, Any]:
+    """Return the arguments of ``--policy-arg``, each value read as YAML.
+
+    >>> policy_arguments(["samples=4"])
+    {'samples': 4}
+
+    Raises:
+        ConfigError: one is not ``NAME=VALUE``, or its value is not YAML.
+    """
+    return {name: _yaml(name, text) for name, text in pairs(given, "--policy-arg").items()}
 
 
 def _yaml(name: str, text: str) -> Any:
@@ -137,70 +153,93 @@ def make_monitor(
     env: Any,
     policy: Any,
     *,
-    config: str,
-    calibration: Path | None,
-    policy_name: str,
-    env_name: str,
-    switches: Mapping[str, bool],
+    names: tuple[str, str],
+    chosen: MonitorOptions,
+    enforce: bool,
+    recovery: bool,
 ) -> Monitor:
     """Make the monitor for an environment and a policy.
 
     Args:
-        env: asked for its action space, and with the policy for what :func:`adapt_config` takes.
-        policy: that acts.
-        config: shipped name or path of a YAML file.
-        calibration: file; None takes the one that the configuration names, if it names one.
-        policy_name: for the configuration's choice.
-        env_name: for the configuration's choice.
-        switches: as :func:`with_switches` takes them.
+        env: environment, asked for its action space and for what :func:`adapt_config` reads.
+        policy: policy that acts, asked for what :func:`adapt_config` reads.
+        names: names of policy and environment, for the choice of a calibration.
+        chosen: configuration and calibration.
+        enforce: False only watches.
+        recovery: False sends no retreat.
     """
     low, high = action_bounds(env)
-    settings = adapt_config(with_switches(load_config(config), **switches), env, policy)
-    _check_probe(settings.metrics.safe, policy, policy_name)
+    config = with_switches(load_config(chosen.monitor), enforce=enforce, recovery=recovery)
+    config = adapt_config(config, env, policy)
+    policy_name = getattr(policy, "served", None) or names[0]
+    _check_probe(config.metrics.safe, policy, policy_name)
     task = getattr(env.unwrapped, "task", None)
     fitted = find_calibration(
-        settings,
-        source=config,
-        given=calibration,
+        config,
+        chosen,
         policy_name=policy_name,
-        env_name=env_name,
+        env_name=names[1],
         task=task if isinstance(task, str) else None,
     )
-    return Monitor(settings, action_low=low, action_high=high, calibration=fitted)
+    return Monitor(config, action_low=low, action_high=high, calibration=fitted)
+
+
+def start_check(env: Any, policy: Any, spec: EpisodeSpec, monitor: Monitor) -> StartReport:
+    """Check before step 0 that policy and environment fit; log what is merely odd.
+
+    Raises:
+        MonitorError: they do not fit, or the policy does not respond to the image.
+    """
+    from monitor.rollout.preflight.startup import check_start
+
+    report = check_start(env, policy, spec, limits=monitor.config.faults.unnorm_limits)
+    if report.contract:
+        found = " · ".join(f"{name} {text}" for name, text in report.contract.items())
+        log.info("start check: %s", found)
+    for one in report.findings:
+        if not one.refuses:
+            log.warning("%s: %s", one.code, one.message)
+    if report.skipped:
+        log.warning("the check before step 0 is not complete: %s", report.skipped)
+    report.require()
+    return report
 
 
 def _check_probe(path: str | None, policy: Any, policy_name: str) -> None:
-    """Say so where a probe has nothing to look at, or was trained on another policy."""
+    """Log where a SAFE probe gets no features, or was trained on another policy."""
     if path is None:
         return
     trained = ProbeFile.load(path).header.policy
     if "hidden" not in getattr(policy, "signals", ()):
-        log.warning("%s gives no features, so that SAFE stays unknown", policy_name)
+        log.warning("%s provides no features, so SAFE stays unknown", policy_name)
     elif trained != policy_name:
         log.warning("the probe %s was trained on %s, not on %s", path, trained, policy_name)
 
 
 def find_calibration(
     config: MonitorConfig,
+    chosen: MonitorOptions,
     *,
-    source: str,
-    given: Path | None,
     policy_name: str,
     env_name: str,
-    task: str | None,
+    task: str | None = None,
 ) -> Calibration | None:
-    """Read the calibration of a policy in an environment; say so where there is none that fits.
+    """Return the calibration of a policy in an environment; log where there is none that fits.
 
     Args:
-        config: of the monitor; it may name a file.
-        source: where the configuration was read from, for files named relative to it.
-        given: file that the user named instead.
+        config: configuration of the monitor; it may name a file.
+        chosen: where the configuration was read from, and the file that the user named instead.
         policy_name: name of the policy.
         env_name: name of the environment.
         task: key of the task, where it is known.
+
+    Raises:
+        ConfigError: the configuration names a file that does not exist.
+        CalibrationError: the file cannot be read.
     """
     named = config.calibration_for(policy_name, env_name, task)
-    path = given if given is not None else _beside(named, source)
+    given = chosen.calibration
+    path = given if given is not None else _beside(named, chosen.monitor)
     if path is None:
         log.warning(
             "uncalibrated: no calibration for %s on %s; the score uses reference values",
@@ -222,12 +261,12 @@ def find_calibration(
 
 
 def with_switches(config: MonitorConfig, *, enforce: bool, recovery: bool) -> MonitorConfig:
-    """A configuration with the two switches of the command line put on top.
+    """Return a configuration with the two switches of the command line applied.
 
     Args:
-        config: as read.
-        enforce: false only watches.
-        recovery: false sends no retreat.
+        config: configuration as read.
+        enforce: False only watches.
+        recovery: False sends no retreat.
     """
     update: dict[str, Any] = {}
     if not enforce:
@@ -238,7 +277,7 @@ def with_switches(config: MonitorConfig, *, enforce: bool, recovery: bool) -> Mo
 
 
 def _beside(named: str | None, config: str) -> Path | None:
-    """Path of a file that a configuration names: as it stands, beside it, or among the shipped."""
+    """Return the path of a named file: as given, next to the configuration, or shipped."""
     if named is None:
         return None
     for folder in (Path(), Path(config).parent, config_folder()):

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from monitor.cli import options
+from monitor.cli.groups import MonitorOptions, PolicyOptions, with_groups
 from monitor.cli.output import Exit, emit, emit_json, show_error
 
 __all__ = ["app", "evaluate"]
@@ -26,41 +27,32 @@ def evaluate() -> None:
 
 
 @app.command(name="monitor")
+@with_groups
 def study_monitor(
+    policy: PolicyOptions,
+    monitor: MonitorOptions,
     out: Annotated[
-        Path, typer.Option("--out", help="Folder of the study; one that is there goes on.")
+        Path, typer.Option("--out", help="Folder of the study; an unfinished one is continued.")
     ],
     env: options.Env = "widowx-put-on",
-    policy: options.Policy = "openvla-mini",
     scenes: options.Scenes = "0:200",
     disturbed: Annotated[
         str | None,
-        typer.Option("--disturbed", help="Scenes that are disturbed in turn, for example 200:400."),
+        typer.Option("--disturbed", help="Scenes to run with disturbances in turn, e.g. 200:400."),
     ] = None,
     calibrate_on: Annotated[
         str | None,
         typer.Option("--calibrate-on", help="Scenes to fit a calibration on first."),
     ] = None,
-    alpha: Annotated[
-        float,
-        typer.Option("--alpha", min=0.0, max=1.0, help="False alarms allowed on successes."),
-    ] = 0.1,
-    monitor: options.MonitorFile = "default",
-    calibration: options.CalibrationFile = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Arms that run at the same time.")] = 1,
+    alpha: options.Alpha = 0.1,
+    jobs: options.Jobs = 1,
     acting: Annotated[
         bool,
         typer.Option("--acting/--no-acting", help="Also run the scenes with the monitor acting."),
     ] = True,
-    max_steps: Annotated[
-        int | None, typer.Option("--max-steps", min=1, help="Limit of steps an episode.")
-    ] = None,
+    max_steps: options.MaxSteps = None,
     keep_hidden: options.KeepHidden = False,
-    checkpoint: options.Checkpoint = None,
-    unnorm_key: options.UnnormKey = None,
-    device: options.Device = None,
-    dtype: options.Dtype = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of whatever draws by chance.")] = 0,
+    seed: options.Seed = 0,
     as_json: options.AsJson = False,
 ) -> None:
     """Study a policy and its monitor.
@@ -68,7 +60,7 @@ def study_monitor(
     Clean and disturbed scenes, watched only and with the monitor acting: pass rates, false alarms,
     failures alerted and how early, AUROC, success with recovery on and off on the same scenes.
     """
-    from monitor.cli.names import check_names
+    from monitor.cli.names import check_env_name
     from monitor.cli.session import find_calibration, one_thread
     from monitor.config import load_config
     from monitor.errors import ConfigError
@@ -79,27 +71,20 @@ def study_monitor(
 
     one_thread()
     check_writable(out)
-    check_names(policy, env=env, config=monitor, checkpoint=checkpoint)
-    if calibrate_on is not None and calibration is not None:
-        msg = "give --calibrate-on or --calibration, not both: the one fits what the other reads"
-        raise ConfigError(msg)
-    config = load_config(monitor)
+    check_env_name(env)
+    policy.check()
+    config = load_config(monitor.monitor)
     fitted = None
     if calibrate_on is None:
-        fitted = find_calibration(
-            config, source=monitor, given=calibration, policy_name=policy, env_name=env, task=None
-        )
-    policy_kwargs = {
-        "checkpoint": checkpoint,
-        "unnorm_key": unnorm_key,
-        "device": device,
-        "dtype": dtype,
-    }
+        fitted = find_calibration(config, monitor, policy_name=policy.policy, env_name=env)
+    elif monitor.calibration is not None:
+        msg = "give --calibrate-on or --calibration, not both: the one fits what the other reads"
+        raise ConfigError(msg)
     result = run_study(
         StudyPlan(
             out=out,
             env=env,
-            policy=policy,
+            policy=policy.policy,
             clean=parse_scenes(scenes),
             disturbed=() if disturbed is None else parse_scenes(disturbed),
             config=config,
@@ -107,7 +92,7 @@ def study_monitor(
             calibrate_on=() if calibrate_on is None else parse_scenes(calibrate_on),
             alpha=alpha,
             acting=acting,
-            policy_kwargs={key: value for key, value in policy_kwargs.items() if value is not None},
+            policy_kwargs=policy.arguments,
             seed=seed,
             max_steps=max_steps,
             jobs=jobs,

@@ -12,6 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from monitor.cli import options
+from monitor.cli.groups import (
+    EnvOptions,
+    MonitorOptions,
+    PolicyOptions,
+    ResumeOptions,
+    group_of,
+    with_groups,
+)
 from monitor.cli.output import Exit, emit, emit_json, emit_table
 
 if TYPE_CHECKING:
@@ -25,26 +33,22 @@ LINE_EVERY_S = 30.0
 Watch = Callable[["SweepStatus"], None]
 
 
+@with_groups
 def sweep(
     file: Annotated[Path, typer.Argument(help="YAML file: policies, envs, scenes, seeds.")],
+    resuming: ResumeOptions,
     out: Annotated[Path, typer.Option("--out", help="Folder of the sweep.")],
-    jobs: Annotated[
-        int, typer.Option("--jobs", min=1, help="Processes that run at the same time.")
-    ] = 1,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the sweep in --out: only what is missing.")
-    ] = False,
-    retry_errors: Annotated[
-        bool, typer.Option("--retry-errors", help="With --resume: run episodes with errors again.")
-    ] = False,
+    jobs: options.Jobs = 1,
     status: Annotated[
-        bool, typer.Option("--status", help="Run nothing; say how far the sweep in --out is.")
+        bool,
+        typer.Option("--status", help="Print the progress of the sweep in --out and run nothing."),
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Run many policies in many environments.
 
-    Every part is an ordinary run folder below --out and can be read while the sweep runs. Ctrl-C keeps what is finished; `--resume` completes the rest.
+    Every part is an ordinary run folder below --out and can be read while the sweep runs. Ctrl-C
+    keeps what is finished; `--resume` runs the rest.
     """
     from monitor.study.sweep import load_plan, read_status, run_fleet
 
@@ -55,7 +59,12 @@ def sweep(
     _check_names(plan)
     with _progress() as watch:
         result = run_fleet(
-            plan, out, jobs=jobs, resume=resume, retry_errors=retry_errors, watch=watch
+            plan,
+            out,
+            jobs=jobs,
+            resume=resuming.resume,
+            retry_errors=resuming.retry_errors,
+            watch=watch,
         )
     _show(result.status, as_json=as_json)
     if not result.complete:
@@ -64,20 +73,11 @@ def sweep(
 
 def _check_names(plan: SweepPlan) -> None:
     """Refuse what does not exist before the first process starts."""
-    from monitor.cli.names import check_env_name, check_names
-
-    for one in plan.policies:
-        further = [f"{name}={value}" for name, value in one.args.items()]
-        check_names(
-            one.name,
-            config=plan.monitor,
-            checkpoint=one.checkpoint,
-            further=further,
-            url=one.url,
-        )
-    for env in plan.envs:
-        if env.python is None:
-            check_env_name(env.name)
+    for cell in plan.cells():
+        chosen = cell.options(plan)
+        group_of(PolicyOptions, chosen).check()
+        group_of(EnvOptions, chosen).check()
+        group_of(MonitorOptions, chosen).check()
 
 
 def _show(status: SweepStatus, *, as_json: bool) -> None:
@@ -116,7 +116,7 @@ def _show(status: SweepStatus, *, as_json: bool) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Watch]:
-    """A bar with the time left where stderr is a terminal, else a line now and then."""
+    """Show a bar with the time left where stderr is a terminal, else a line now and then."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -149,7 +149,7 @@ def _progress() -> Iterator[Watch]:
 
 
 class _Lines:
-    """Says how far a sweep is, at most every half a minute."""
+    """Logs the progress of a sweep, at most every half minute."""
 
     def __init__(self) -> None:
         self._began = self._said = time.monotonic()

@@ -214,12 +214,12 @@ def _begin(plan: SweepPlan, out: Path, *, resume: bool) -> None:
         if not resume:
             msg = f"{out} already holds a sweep; pass --resume to continue it, or another --out"
             raise TraceError(msg)
-        before = json.loads(path.read_text(encoding="utf-8"))
-        changed = [key for key in content if before.get(key) != content[key]]
-        if set(changed) & {"part_episodes", "monitor", "calibration", "watch_only"}:
-            msg = f"{out} holds a sweep with another {changed[0]}; choose another --out"
-            raise TraceError(msg)
-        _check_scenes(SweepPlan.model_validate(before), plan, out)
+        before = SweepPlan.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        for key in ("part_episodes", "monitor", "calibration", "watch_only", "recovery"):
+            if getattr(before, key) != getattr(plan, key):
+                msg = f"{out} holds a sweep with another {key}; choose another --out"
+                raise TraceError(msg)
+        _check_scenes(before, plan, out)
     out.mkdir(parents=True, exist_ok=True)
     path.write_text(dumps(content, indent=2) + "\n", encoding="utf-8")
 

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -52,6 +52,8 @@ class EnvEntry(_Entry):
     """An environment, where it runs, and scenes of its own instead of the plan's."""
 
     disturbance: str | None = None
+    swap_instruction: bool = False
+    """Name the other object in the instruction."""
     python: str | None = None
     """Interpreter that hosts it; None is this one."""
     scenes: str | None = None
@@ -73,7 +75,7 @@ def _text(value: Any) -> Any:
 
 
 class SweepPlan(_Section):
-    """Everything about one sweep."""
+    """Everything about one sweep, or about the one run of ``vlawatch run FILE``."""
 
     policies: Annotated[
         tuple[Annotated[PolicyEntry, BeforeValidator(_named)], ...], Field(min_length=1)
@@ -84,6 +86,18 @@ class SweepPlan(_Section):
     monitor: str = "default"
     calibration: str | None = None
     watch_only: bool = False
+    recovery: bool = True
+    """Retreat while in RECOVER."""
+    probe: bool = True
+    """Check policy and environment before step 0."""
+    video: bool = False
+    """Record a video of every episode."""
+    keep_logits: bool = False
+    """Record all logits."""
+    keep_hidden: bool = False
+    """Record the policy's features."""
+    sinks: tuple[str, ...] = ()
+    """Observers of other packages, of the entry-point group ``vlawatch.sinks``."""
     isolate: bool = True
     """Keep the simulator in a process of its own, so that its death costs one episode."""
     deadline_s: Annotated[float, Field(gt=0)] | None = None
@@ -100,6 +114,22 @@ class SweepPlan(_Section):
             for seed in self.seeds
         ]
 
+    def run_options(self) -> dict[str, Any]:
+        """Return the options of ``vlawatch run`` by parameter, for a plan of one run.
+
+        Raises:
+            ConfigError: the plan names several.
+        """
+        cells = self.cells()
+        if len(cells) > 1:
+            msg = (
+                f"the file names {len(cells)} runs ({len(self.policies)} policies, "
+                f"{len(self.envs)} environments, {len(self.seeds)} seeds); leave one of each for "
+                "`vlawatch run`, or use `vlawatch sweep`"
+            )
+            raise ConfigError(msg)
+        return cells[0].options(self)
+
 
 class Cell(_Section):
     """One policy in one environment with one seed."""
@@ -113,6 +143,42 @@ class Cell(_Section):
     def folder(self) -> Path:
         """Where its parts lie, below the sweep's folder."""
         return Path(self.policy.title) / self.env.title / f"seed-{self.seed}"
+
+    def options(self, plan: SweepPlan) -> dict[str, Any]:
+        """Return the options of ``vlawatch run`` by parameter; those without a value are left out.
+
+        Args:
+            plan: what all cells share.
+        """
+        values = {
+            "env": self.env.name,
+            "env_python": self.env.python,
+            "isolate": plan.isolate,
+            "env_deadline_s": plan.deadline_s,
+            "policy": self.policy.name,
+            "checkpoint": self.policy.checkpoint,
+            "unnorm_key": self.policy.unnorm_key,
+            "device": self.policy.device,
+            "dtype": self.policy.dtype,
+            "url": self.policy.url,
+            # JSON is YAML, in which --policy-arg reads its value.
+            "policy_arg": [f"{k}={json.dumps(v)}" for k, v in self.policy.args.items()],
+            "scenes": self.scenes,
+            "seed": self.seed,
+            "max_steps": self.env.max_steps,
+            "disturbance": self.env.disturbance,
+            "swap_instruction": self.env.swap_instruction,
+            "monitor": plan.monitor,
+            "calibration": plan.calibration,
+            "watch_only": plan.watch_only,
+            "recovery": plan.recovery,
+            "probe": plan.probe,
+            "video": plan.video,
+            "keep_logits": plan.keep_logits,
+            "keep_hidden": plan.keep_hidden,
+            "sink": list(plan.sinks),
+        }
+        return {name: value for name, value in values.items() if value not in (None, [])}
 
     def parts(self, size: int) -> Iterator[Part]:
         """Its scenes, cut into runs of ``size``."""
@@ -144,36 +210,30 @@ class Part(_Section):
 
     def arguments(self, plan: SweepPlan, out: Path) -> list[str]:
         """Arguments of ``vlawatch`` that run it, or what is missing of it."""
-        cell = self.cell
-        values = {
-            "--env": cell.env.name,
-            "--policy": cell.policy.name,
-            "--scenes": self.scenes,
-            "--seed": cell.seed,
-            "--monitor": plan.monitor,
-            "--calibration": plan.calibration,
-            "--checkpoint": cell.policy.checkpoint,
-            "--unnorm-key": cell.policy.unnorm_key,
-            "--device": cell.policy.device,
-            "--dtype": cell.policy.dtype,
-            "--url": cell.policy.url,
-            "--disturbance": cell.env.disturbance,
-            "--env-python": cell.env.python,
-            "--max-steps": cell.env.max_steps,
-            "--env-deadline-s": plan.deadline_s,
-            "--out": out / self.folder,
-        }
-        given = [(key, str(value)) for key, value in values.items() if value is not None]
-        # JSON is YAML, in which --policy-arg reads its value.
-        given += [("--policy-arg", f"{k}={json.dumps(v)}") for k, v in cell.policy.args.items()]
-        flags = {"--watch-only": plan.watch_only, "--isolate": plan.isolate}
+        options = self.cell.options(plan) | {"scenes": self.scenes, "out": out / self.folder}
+        switches_last = sorted(options.items(), key=lambda pair: isinstance(pair[1], bool))
         return [
             "run",
-            *(text for pair in given for text in pair),
-            *(flag for flag, wanted in flags.items() if wanted),
+            *(text for name, value in switches_last for text in _flags(name, value)),
             "--resume",
             "--json",
         ]
+
+
+_NEGATIVE: Final = {"recovery": "--no-recovery", "probe": "--no-probe"}
+"""Switches that are on by default, and what turns them off."""
+
+
+def _flags(name: str, value: Any) -> list[str]:
+    """Return an option of ``vlawatch`` as arguments."""
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        if name in _NEGATIVE:
+            return [] if value else [_NEGATIVE[name]]
+        return [flag] if value else []
+    if isinstance(value, list):
+        return [text for one in value for text in (flag, one)]
+    return [flag, str(value)]
 
 
 class _Loader(yaml.SafeLoader):

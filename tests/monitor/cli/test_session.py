@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from monitor import Calibration, MonitorConfig
+from monitor.cli.groups import MonitorOptions
 from monitor.cli.session import find_calibration
 from monitor.errors import ConfigError
 
@@ -15,7 +16,7 @@ WIDE = {"metrics": {"window": 10}}
 
 
 def found(config: MonitorConfig) -> Calibration | None:
-    return find_calibration(config, source="default", given=None, **NAMES)
+    return find_calibration(config, MonitorOptions(), **NAMES)
 
 
 def test_a_configuration_that_names_none_takes_the_shipped_one_where_it_fits(

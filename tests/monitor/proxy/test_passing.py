@@ -156,6 +156,7 @@ def test_without_an_action_space_frames_pass_and_the_log_says_so(
 
 def test_the_monitor_is_made_for_what_client_and_server_declare(wires: Wires) -> None:
     pytest.importorskip("typer")
+    from monitor.cli.groups import MonitorOptions
     from monitor.cli.proxy import _monitor
 
     policy: Any = Walker()
@@ -163,7 +164,7 @@ def test_the_monitor_is_made_for_what_client_and_server_declare(wires: Wires) ->
     made: list[Monitor] = []
 
     def make(info: ClientEnvInfo, served: ServedPolicy) -> Monitor:
-        made.append(_monitor(info, served, MonitorConfig(), "default", None, "robot", act=False))
+        made.append(_monitor(info, served, MonitorConfig(), MonitorOptions(), "robot", act=False))
         return made[-1]
 
     upstream = wires.serve(policy)
