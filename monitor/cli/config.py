@@ -25,7 +25,7 @@ WIDTH = 96
 
 def config(
     name: Annotated[
-        str, typer.Argument(metavar="[NAME|FILE]", help="Shipped name or YAML file.")
+        str, typer.Argument(metavar="NAME|FILE", help="Shipped name or YAML file.")
     ] = "default",
     as_json: options.AsJson = False,
 ) -> None:

@@ -39,7 +39,7 @@ def _read_file(context: typer.Context, file: Path | None) -> Path | None:
 RunFile = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[FILE.yaml]",
+        metavar="FILE.yaml",
         help="Options as a YAML file, with the keys of `vlawatch sweep`; options on the command "
         "line override the file's.",
         is_eager=True,
@@ -137,9 +137,9 @@ class ViewOptions:
 
 @with_groups
 def run(
-    episodes: EpisodeOptions,
     environment: EnvOptions,
     policy: PolicyOptions,
+    episodes: EpisodeOptions,
     monitor: MonitorOptions,
     acting: ActOptions,
     resuming: ResumeOptions,

@@ -231,8 +231,8 @@ def _check_scenes(before: SweepPlan, plan: SweepPlan, out: Path) -> None:
         done = had.get(cell.folder, [])
         if _scenes(cell)[: len(done)] != done:
             msg = (
-                f"{out / cell.folder} was begun with other scenes; a resumed sweep may only add "
-                "scenes at the end: choose another --out, or another label"
+                f"{out / cell.folder} was begun with other scenes; a resumed sweep may only "
+                "append scenes: choose another --out, or another label"
             )
             raise TraceError(msg)
 
