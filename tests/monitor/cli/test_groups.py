@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 pytest.importorskip("typer")
@@ -29,7 +31,7 @@ SHARED = (
 
 
 def test_options_of_run_and_of_a_study_are_the_same() -> None:
-    root = typer.main.get_command(app)
+    root: Any = typer.main.get_command(app)
     commands = [root.commands["run"], root.commands["study"].commands["monitor"]]
     run, study = ({one.opts[0]: one for one in command.params} for command in commands)
     for name in SHARED:

@@ -209,7 +209,7 @@ def test_a_server_ends_as_it_is_told(processes: Processes) -> None:
     ("arguments", "text"),
     [
         (["serve-policy", "--policy", "hold", "--host", "0.0.0.0"], "--api-key-env"),
-        (["serve-policy", "--policy", "expert"], "does not travel"),
+        (["serve-policy", "--policy", "expert"], "not sent over the wire"),
         (["serve-policy", "--policy", "hold", "--api-key-env", "NO_SUCH"], "no such variable"),
         (["serve-policy", "--policy", "hold", "--key", "picture=x"], "unknown key 'picture'"),
         (["serve-policy", "--policy", "hold", "--key", "image"], "expected NAME=VALUE"),
