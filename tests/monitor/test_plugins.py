@@ -1,53 +1,59 @@
-"""A metric and a fault detector of another package, found by entry point."""
+"""One door for everything that can be plugged in: name, entry point or ``module:attribute``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 
-import numpy as np
 import pytest
 
-from monitor import ConfigError, Mode, Monitor, Step
+from monitor.errors import ConfigError
+from monitor.plugins import known_targets, load_target, resolve
+
+SHIPPED = {"less": "operator:lt", "greater": "operator:gt"}
+GROUP = "no.such.group"
 
 
-@pytest.mark.usefixtures("installed")
-def test_its_metric_feeds_its_detector_a_rule_and_a_peak(
-    make_monitor: Callable[..., Monitor],
+def test_a_shipped_name_and_a_target_resolve_to_the_object_itself() -> None:
+    assert resolve("order", "less", GROUP, SHIPPED)(1, 2)
+    assert resolve("order", "operator:gt", GROUP, {})(2, 1)
+    assert resolve("reader", "pathlib:Path.cwd", GROUP, {})() == Path.cwd()
+
+
+def test_installed_names_are_known_but_a_shipped_one_wins() -> None:
+    known = known_targets("console_scripts", {"pytest": "mine:main"})
+    assert known["pytest"] == "mine:main"
+    assert "vlawatch" in known or len(known) > 1
+
+
+def test_an_unknown_name_gets_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"unknown order 'les'; did you mean 'less'\? Allowed"):
+        resolve("order", "les", GROUP, SHIPPED)
+
+
+@pytest.mark.parametrize("target", [":lt", "operator:", ".operator:lt"])
+def test_half_a_target_is_refused(target: str) -> None:
+    with pytest.raises(ConfigError, match=r"expected package\.module:Class"):
+        load_target("order", target)
+
+
+def test_a_missing_module_says_where_to_put_it() -> None:
+    with pytest.raises(ConfigError, match="no module 'no_such_module'; put its folder on PYTHON"):
+        load_target("order", "no_such_module.inner:Thing")
+
+
+def test_a_missing_attribute_gets_the_nearest_of_the_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rule = {"name": "loud", "of": [{"metric": "LOUD", "above": 5}], "respond": "halt"}
-    monitor = make_monitor(
-        metrics={"plugins": ("loud",), "peaks": ("LOUD",)},
-        faults={"plugins": ("loud",), "respond": {"TOO_LOUD": "recover"}},
-        rules=[rule],
-    )
-    zero = np.zeros(7)
-    quiet = monitor.update(Step(action=zero, hidden=np.ones(3)))
-    assert (quiet.metrics["LOUD"], quiet.metrics["LOUD-bad"]) == (1.0, None)
-    assert not quiet.faults
-    loud = monitor.update(Step(action=zero, hidden=np.ones(3) * 3))
-    assert [f.code for f in loud.faults] == ["TOO_LOUD"]
-    assert loud.mode is Mode.RECOVER
-    broken = monitor.update(Step(action=zero))
-    assert "METRIC_ERROR" in {f.code for f in broken.faults}
-    assert (broken.metrics["LOUD"], broken.metrics["LOUD_peak"]) == (None, 3.0)
-    assert monitor.update(Step(action=zero, hidden=np.ones(3) * 9)).mode is Mode.HALT
+    (tmp_path / "toy_order.py").write_text("from pathlib import Path\nclass Order:\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=r"did you mean 'Order'\? Allowed: Order$"):
+        load_target("order", "toy_order:Ordr")
 
 
-@pytest.mark.usefixtures("installed")
-def test_a_plugins_values_replay(make_monitor: Callable[..., Monitor]) -> None:
-    live, again = (make_monitor(metrics={"plugins": ("loud",)}) for _ in range(2))
-    decision = live.update(Step(action=np.zeros(7), hidden=np.ones(3)))
-    assert again.replay(decision.evidence).metrics == decision.metrics
-
-
-@pytest.mark.usefixtures("installed")
-def test_a_detector_that_raises_is_a_fault_itself(make_monitor: Callable[..., Monitor]) -> None:
-    monitor = make_monitor(metrics={"plugins": ("loud",)}, faults={"plugins": ("loud",)})
-    decision = monitor.update(Step(action=np.zeros(7), hidden=np.full(3, 4.0)))
-    assert [f.code for f in decision.faults] == ["DETECTOR_ERROR"]
-    assert "four" in decision.faults[0].message
-
-
-def test_a_name_that_nobody_offers_is_refused(make_monitor: Callable[..., Monitor]) -> None:
-    with pytest.raises(ConfigError, match="metric plugin"):
-        make_monitor(metrics={"plugins": ("nobody",)})
+def test_what_the_module_itself_lacks_is_its_own_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "toy_lacking.py").write_text("import no_such_simulator\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="no_such_simulator"):
+        load_target("order", "toy_lacking:Order")
