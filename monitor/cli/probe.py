@@ -12,7 +12,7 @@ from monitor.cli.groups import EnvOptions, PolicyOptions, with_groups
 from monitor.cli.output import Exit, emit, emit_json
 
 if TYPE_CHECKING:
-    from monitor.rollout.preflight.sensitivity import ProbeReport
+    from monitor.rollout.preflight.sensitivity import SensitivityReport
 
 __all__ = ["probe"]
 
@@ -37,7 +37,7 @@ def probe(
     """
     from monitor.cli.session import one_thread
     from monitor.env_api import read_reset, reset_env
-    from monitor.rollout.preflight.sensitivity import probe_policy
+    from monitor.rollout.preflight.sensitivity import check_sensitivity
     from monitor.rollout.preflight.startup import visible
 
     one_thread()
@@ -49,7 +49,7 @@ def probe(
         bind(env)
     observed = visible(start)
     instruction = str(start.info.get("instruction", ""))
-    report = probe_policy(agent, observed["image"], instruction, sensed=observed)
+    report = check_sensitivity(agent, observed["image"], instruction, sensed=observed)
     if as_json:
         emit_json({"policy": policy.policy, "fault": report.fault, "report": report})
     else:
@@ -59,10 +59,10 @@ def probe(
         raise typer.Exit(Exit.EARLY)
 
 
-def _lines(policy: str, report: ProbeReport) -> Iterator[str]:
+def _lines(policy: str, report: SensitivityReport) -> Iterator[str]:
     yield f"{policy}: change of its {report.measure}, from 0 (none) to 1 (complete)"
     yield f"  same question again      {report.repeat:.4f}"
-    for name, value in report.pictures.items():
+    for name, value in report.images.items():
         yield f"  image {name:<18} {value:.4f}"
     for name, value in report.instructions.items():
         yield f"  instruction {name:<12} {value:.4f}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from monitor.cli.run import ViewOptions
     from monitor.pipeline import Monitor
     from monitor.rollout import Observer
-    from monitor.rollout.views.panels import Look
+    from monitor.rollout.views.panels import ViewSettings
 
 __all__ = ["observers"]
 
@@ -42,14 +42,14 @@ def observers(
 
     sinks = load_sinks(options.sink or (), folder, stack)
     return [
-        *_views(stack, options, _look(title, monitor), plain=plain),
+        *_views(stack, options, _view_settings(title, monitor), plain=plain),
         *_recorders(options, folder),
         *sinks,
     ]
 
 
 def _views(
-    stack: ExitStack, options: ViewOptions, look: Look, *, plain: bool
+    stack: ExitStack, options: ViewOptions, settings: ViewSettings, *, plain: bool
 ) -> Iterator[Observer]:
     """Yield the live view where stdout is a terminal, else plain lines; both for a screenshot."""
     from rich.console import Console
@@ -61,7 +61,7 @@ def _views(
     drawn = options.live and console.is_terminal and not plain
     if drawn or options.screenshot is not None:
         yield stack.enter_context(
-            LiveView(look, console=console if drawn else None, screenshot=options.screenshot)
+            LiveView(settings, console=console if drawn else None, screenshot=options.screenshot)
         )
     if not drawn:
         yield PlainView(lambda line: log.info("%s", line))
@@ -82,15 +82,15 @@ def _recorders(options: ViewOptions, folder: Path) -> Iterator[Observer]:
         yield HiddenRecorder(folder)
 
 
-def _look(title: str, monitor: Monitor) -> Look:
-    from monitor.rollout.views.panels import Look
+def _view_settings(title: str, monitor: Monitor) -> ViewSettings:
+    from monitor.rollout.views.panels import ViewSettings
 
     fitted = monitor.calibration
     calibration = "uncalibrated: reference quantiles"
     if fitted is not None:
         calibration = f"calibrated on {fitted.n_success} successful rollouts, α = {fitted.alpha:g}"
     signals = monitor.config.score.signals
-    return Look(
+    return ViewSettings(
         title=title,
         calibration=calibration,
         tau_recover=monitor.tau_recover,

@@ -107,7 +107,7 @@ class ProxyConnection:
         self._upstream.close()
 
     def refuse(self, text: str) -> None:
-        """Send the client the reason for withholding an action, as a policy server would, and close."""
+        """Send the client the reason for withholding an action, and close."""
         self.reply(text)
         self._client.close(_INTERNAL_ERROR, "the frame before says why")
 

@@ -239,7 +239,7 @@ class ProxyService:
                 return request
             if self._acts:
                 link.refuse(
-                    "vlawatch cannot monitor this episode, so it sends no action; see its log for the reason"
+                    "vlawatch cannot monitor this episode, so it sends no action; see its log"
                 )
                 return None
             link.reply(link.exchange(request.frame))

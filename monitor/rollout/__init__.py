@@ -1,7 +1,7 @@
-"""The loop and what watches it: one episode, many episodes, the trace, the live view.
+"""Run episodes under the monitor: the loop, runs of many episodes, and their observers.
 
-Calls point one way: a sweep calls the loop, the loop calls environment, policy and monitor and
-tells observers; no observer calls back.
+Calls point one way: a run calls the loop; the loop calls environment, policy and monitor and
+notifies the observers; an observer never calls back.
 """
 
 from monitor.rollout.header import run_header

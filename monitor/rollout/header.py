@@ -1,4 +1,4 @@
-"""What ``run.json`` says: everything needed to know what was run, and to run it again."""
+"""The content of ``run.json``: everything needed to know what was run and to run it again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from monitor.thresholds import threshold_header
 __all__ = ["run_header"]
 
 METRIC_LAG_STEPS: Final[Mapping[str, int]] = {"TI": 2}
-"""Metrics whose value at a step is of an earlier one: a third derivative needs steps after it."""
+"""Metrics whose value belongs to an earlier step: a third derivative needs later steps."""
 
 _PACKAGES: Final = (
     "vlawatch",
@@ -44,17 +44,18 @@ def run_header(
     policy_kwargs: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Content of ``run.json``.
+    """Make the content of ``run.json``.
 
     Args:
-        env_name: as given to ``make_env``.
-        env: the environment, asked for its action space and control period.
-        policy_name: as given to ``load_policy``.
-        monitor: its configuration and calibration go in whole, so that replay needs no other file.
+        env_name: name given to ``make_env``.
+        env: environment; its action space and control period are recorded.
+        policy_name: name given to ``load_policy``.
+        monitor: monitor; its configuration and calibration are recorded in full, so that a replay
+            needs no other file.
         specs: every episode of the run.
         env_kwargs: arguments of the environment.
         policy_kwargs: arguments of the policy.
-        seed: of whatever draws by chance in the policy.
+        seed: random seed of the policy.
     """
     low, high = action_bounds(env)
     calibration = monitor.calibration
@@ -85,10 +86,10 @@ def run_header(
 
 
 def _robot(env: Any) -> dict[str, Any] | None:
-    """Name of the environment's robot and which bodies are its own, where it says so."""
+    """Return the robot's name and the bodies that belong to it, if the environment has them."""
     robot = getattr(env.unwrapped, "robot", None)
-    told = {key: getattr(robot, key, None) for key in ("name", "links", "fingers")}
-    return told if isinstance(told["name"], str) else None
+    found = {key: getattr(robot, key, None) for key in ("name", "links", "fingers")}
+    return found if isinstance(found["name"], str) else None
 
 
 def _versions() -> dict[str, str]:
@@ -100,7 +101,7 @@ def _versions() -> dict[str, str]:
 
 
 def _git_revision() -> dict[str, Any] | None:
-    """Commit of the checkout this code runs from, and whether tracked files were changed."""
+    """Return the commit of this checkout and whether tracked files were changed."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None

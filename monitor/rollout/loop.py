@@ -1,4 +1,4 @@
-"""The one loop of the project: observe, ask the policy, judge, act, notify."""
+"""The project's one loop: observe, call the policy, monitor, act, notify."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from monitor.rollout.records import (
     Observer,
     StepRecord,
 )
-from monitor.rollout.scene_state import world_of
+from monitor.rollout.scene_state import read_scene_state
 from monitor.signals import OBSERVED_SIGNALS, POLICY_SIGNALS
 from policies import Observation, Policy
 
@@ -34,7 +34,7 @@ __all__ = ["run_episode"]
 log = logging.getLogger(__name__)
 
 NO_SUCCESS: Final = (
-    "the environment never said whether the task is solved: info['success'] is missing, "
+    "the environment never reported whether the task is solved: info['success'] is missing, "
     "so the episode has no verdict"
 )
 _CODE: Final = re.compile(r"[A-Z]+(_[A-Z]+)+:")
@@ -53,22 +53,22 @@ def run_episode(
 ) -> EpisodeResult:
     """Run one episode under the monitor.
 
-    Whatever policy and environment raise becomes part of the result; only what the caller did
-    (Ctrl-C, a failing observer) passes through. The environment never gets an action that the
-    monitor withheld or that is not finite.
+    Exceptions of the policy and the environment become part of the result; only those of the
+    caller (Ctrl-C, a failing observer) pass through. The environment never receives an action that
+    the monitor withheld or that is not finite.
 
     Args:
-        env: gymnasium environment, or one of the old gym API; unbatched, or a batch of one.
-        policy: asked once a step; its ``bind(env)``, where it has one, is called first.
-        monitor: reset here, then asked once a step.
-        observers: told of start, steps and end, in this order.
+        env: gymnasium environment, or one with the old gym API; unbatched, or a batch of one.
+        policy: called once per step; its ``bind(env)``, if it has one, is called first.
+        monitor: reset here, then called once per step.
+        observers: notified of start, steps and end, in this order.
         spec: scene, seed and reset options.
-        max_steps: limit on top of the environment's own.
-        episode: number within the run.
-        attempt: number of this try at the episode.
+        max_steps: step limit in addition to the environment's own.
+        episode: number of the episode within the run.
+        attempt: number of this attempt at the episode.
 
     Returns:
-        How the episode went.
+        The result of the episode.
     """
     running = _Episode(env, policy, monitor, observers, _Tally(episode, attempt, spec))
     running.run(max_steps)
@@ -80,7 +80,7 @@ def run_episode(
 
 @dataclass
 class _Tally:
-    """What an episode adds up to while it runs."""
+    """Running totals of an episode."""
 
     episode: int
     attempt: int
@@ -100,7 +100,7 @@ class _Tally:
     broken: bool = False
     messages: list[str] = field(default_factory=list)
     final_info: Mapping[str, Any] = field(default_factory=dict)
-    world: Mapping[str, Any] = field(default_factory=dict)
+    scene_state: Mapping[str, Any] = field(default_factory=dict)
     began: float = field(default_factory=perf_counter)
 
     def add_decision(self, decision: Decision) -> None:
@@ -114,9 +114,9 @@ class _Tally:
             self.peak_score = max(decision.score, self.peak_score or 0.0)
 
     def add_transition(self, now: Transition) -> None:
-        """Note what the environment says after a reset or step."""
+        """Record what the environment reports after a reset or step."""
         self.final_info = _scalars(now.info)
-        self.world = world_of(now.info)
+        self.scene_state = read_scene_state(now.info)
         if now.success is None:
             return
         if self.steps == 0:
@@ -127,12 +127,12 @@ class _Tally:
         self.once = bool(self.once) or now.success
 
     def say(self, message: str) -> None:
-        """Keep a message once; a policy that fails at every step says so once."""
+        """Keep a message once; a policy that fails at every step is reported once."""
         if message not in self.messages:
             self.messages.append(message)
 
     def result(self) -> EpisodeResult:
-        """The episode as it stands now."""
+        """Return the result as it stands now."""
         if self.broken:
             outcome = "error"
         elif self.halted:
@@ -163,13 +163,13 @@ class _Tally:
             message="; ".join(self.messages),
             wall_s=perf_counter() - self.began,
             final_info=self.final_info,
-            final_world=self.world,
+            final_world=self.scene_state,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reply:
-    """What the policy answered, and how long that took."""
+    """The policy's answer and its latency."""
 
     output: Any
     error: str | None
@@ -185,7 +185,7 @@ class _Episode:
     tally: _Tally
 
     def run(self, max_steps: int | None) -> None:
-        """Run to the end, whichever comes first: the environment's, the monitor's, the limit."""
+        """Run until the environment or the monitor ends the episode, or to the step limit."""
         now = self._begin()
         while now is not None and (max_steps is None or self.tally.steps < max_steps):
             sensed = now.sensed()
@@ -198,7 +198,7 @@ class _Episode:
                 return
 
     def _begin(self) -> Transition | None:
-        """Reset all three and say so; None where that failed."""
+        """Reset environment, policy and monitor and notify; return None if that failed."""
         spec, tally = self.tally.spec, self.tally
         now, failed = None, None
         try:
@@ -256,7 +256,7 @@ class _Episode:
     def _judge(
         self, step: Step, latency_s: float, *, may_send: bool = True
     ) -> NDArray[np.float64] | None:
-        """Ask the monitor, tell the observers; the action to send, or None to end here."""
+        """Update the monitor and notify; return the action to send, or None to end here."""
         began = perf_counter()
         try:
             decision = self.monitor.update(step)
@@ -278,14 +278,14 @@ class _Episode:
             policy_ms=latency_s * 1e3,
             overhead_us=overhead_us,
             surprise=dict(self.monitor.pooled),
-            world=self.tally.world,
+            scene_state=self.tally.scene_state,
         )
         for observer in self.observers:
             observer.on_step(record)
         return sent
 
     def _note_end(self, decision: Decision, step: Step) -> None:
-        """Say why nothing can be sent: an exception is an error, anything else a halt."""
+        """Record why nothing can be sent: an exception is an error, anything else a halt."""
         if step.policy_error is not None or step.env_error is not None:
             self.tally.broken = True
             return
@@ -296,7 +296,7 @@ class _Episode:
         self.tally.say(f"halted at step {decision.step}: {what}")
 
     def _act(self, sent: NDArray[np.float64]) -> Transition | None:
-        """Move the environment; None where it raised."""
+        """Step the environment; return None if it raised."""
         try:
             now = read_step(self.env.step(sent))
             self.tally.add_transition(now)
@@ -310,7 +310,7 @@ class _Episode:
 
 
 def _step(now: Transition, sensed: Mapping[str, Any], reply: _Reply) -> Step:
-    """The monitor's input out of the environment's observation and the policy's reply."""
+    """Make the monitor's input from the environment's observation and the policy's reply."""
     seen: dict[str, Any] = {
         **sensed,
         "success": now.success,
@@ -324,9 +324,9 @@ def _step(now: Transition, sensed: Mapping[str, Any], reply: _Reply) -> Step:
 
 
 def _sendable(decision: Decision) -> NDArray[np.float64] | None:
-    """The action that may be sent: the last guard, whatever the monitor is configured to do.
+    """Return the action that may be sent: the last guard, whatever the monitor's configuration.
 
-    The mode does not matter here: a monitor that only watches says HALT and lets the action pass.
+    The mode does not matter here: a monitor that only watches reports HALT and passes the action.
     """
     if decision.action is None:
         return None
@@ -335,7 +335,7 @@ def _sendable(decision: Decision) -> NDArray[np.float64] | None:
 
 
 def _scalars(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers, flags and texts of an info mapping; pictures and poses are left out."""
+    """Return the numbers, flags and texts of an info mapping, without images and poses."""
     kept = {}
     for key, value in info.items():
         if hasattr(value, "item"):
@@ -347,17 +347,17 @@ def _scalars(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe(error: BaseException) -> str:
-    """One line about an exception with the place where it was raised."""
+    """Describe an exception in one line with the source location where it was raised."""
     log.debug("kept as a fault", exc_info=error)
     place = _place(error)
     place = f" ({place})" if place else ""
-    # A text that names its fault code itself keeps it in front, where the monitor looks for it.
+    # A text with a fault code keeps it in front, where the monitor looks for it.
     kind = "" if _CODE.match(str(error)) else f"{type(error).__name__}: "
     return f"{kind}{error}{place}"
 
 
 def _place(error: BaseException) -> str:
-    """File and line where an exception arose; one of another process says so itself."""
+    """Return file and line where an exception arose; one of another process carries them."""
     known = getattr(error, "place", None)
     if isinstance(known, str):
         return known

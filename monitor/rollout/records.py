@@ -1,4 +1,4 @@
-"""The records of a rollout, in the order in which they arise, and who may watch them."""
+"""The records of a rollout in the order in which they arise, and the observer protocols."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeSpec:
-    """What shall be run.
+    """An episode to run.
 
     Attributes:
-        scene: index of the scene; the same index is the same scene in every run.
-        seed: given to ``env.reset``; None leaves it out. 0 is a seed.
+        scene: index of the scene; an index means the same scene in every run.
+        seed: passed to ``env.reset``; None leaves it out. 0 is a seed.
         options: further reset options, for example ``{"disturbance": "object_pushed"}``.
     """
 
@@ -35,21 +35,21 @@ class EpisodeSpec:
 
     @property
     def reset_options(self) -> dict[str, Any]:
-        """What ``env.reset`` gets as its options."""
+        """Options for ``env.reset``."""
         return {"scene": self.scene, **self.options}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeStart:
-    """An episode begins.
+    """The beginning of an episode.
 
     Attributes:
-        episode: its number within the run, from 0.
-        attempt: from 1; above 1 where an earlier try was killed.
-        spec: what is run.
-        instruction: what the policy is asked to do.
-        task: key of the task, for example ``put-on``; None where the environment has none.
-        env: for observers that look for themselves, such as video.
+        episode: number within the run, from 0.
+        attempt: number of the attempt, from 1; above 1 if an earlier one was killed.
+        spec: scene, seed and reset options.
+        instruction: instruction given to the policy.
+        task: key of the task, for example ``put-on``; None if the environment has none.
+        env: environment, for observers that read from it, such as video.
     """
 
     episode: int
@@ -66,14 +66,14 @@ class StepRecord:
 
     Attributes:
         step: index within the episode, from 0.
-        inputs: what the monitor was given.
-        decision: what it made of that.
-        sent: action that goes to the environment, shape ``(D,)``; None where none does.
-        policy_ms: time the policy took, milliseconds.
-        overhead_us: time the monitor took, microseconds.
-        surprise: what the score is made of: peak surprise over the window by signal, in [0, 1].
-        world: objects and contacts before the environment moves, as
-            :func:`monitor.rollout.scene_state.world_of` reads them; privileged, for nobody but the trace.
+        inputs: input of the monitor.
+        decision: output of the monitor.
+        sent: action sent to the environment, shape ``(D,)``; None if none is sent.
+        policy_ms: time taken by the policy, milliseconds.
+        overhead_us: time taken by the monitor, microseconds.
+        surprise: terms of the score: peak surprise over the window by signal, in [0, 1].
+        scene_state: objects and contacts before the environment moves, see
+            :func:`monitor.rollout.scene_state.read_scene_state`; privileged, for the trace only.
     """
 
     step: int
@@ -83,32 +83,33 @@ class StepRecord:
     policy_ms: float
     overhead_us: float
     surprise: Mapping[str, float] = field(default_factory=dict)
-    world: Mapping[str, Any] = field(default_factory=dict)
+    scene_state: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeResult:
-    """An episode has ended; also one line of ``episodes.jsonl``.
+    """The result of an episode; also one line of ``episodes.jsonl``.
 
     Attributes:
         episode: number within the run, from 0.
-        attempt: from 1.
+        attempt: number of the attempt, from 1.
         scene: index of the scene.
-        seed: as given to ``env.reset``.
+        seed: seed passed to ``env.reset``.
         options: further reset options.
-        instruction: what the policy was asked to do.
+        instruction: instruction given to the policy.
         task: key of the task.
-        steps: steps on which the monitor decided.
-        success_once: the task was solved at some moment; None where the environment does not say.
-        success_at_end: it was solved at the last moment seen.
-        success_at_reset: it was solved before anything moved.
-        first_success: first step after which it was solved, None if never.
+        steps: number of steps that the monitor decided.
+        success_once: whether the task was solved at any time; None if the environment does not
+            report success.
+        success_at_end: whether it was solved at the last observation.
+        success_at_reset: whether it was solved before anything moved.
+        first_success: first step after which it was solved; None if never.
         outcome: "success", "failure", "halted" or "error"; only the first two are the policy's.
-        first_alert: step of the first alert.
-        peak_score: largest score.
+        first_alert: step of the first alert; None without one.
+        peak_score: largest score; None while unknown.
         modes: number of steps by mode.
         faults: number of steps by fault code.
-        message: what ended the episode early, or what was raised on the way; empty if nothing.
+        message: reason for an early end and exceptions raised; empty if there were none.
         wall_s: seconds from reset to end.
         final_info: numbers, flags and texts of the environment's last info.
         final_world: objects and contacts at the end.
@@ -138,31 +139,31 @@ class EpisodeResult:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> EpisodeResult:
-        """Read one line of ``episodes.jsonl``; keys that are not known are left out."""
+        """Read one line of ``episodes.jsonl``; unknown keys are ignored."""
         known = {field.name for field in fields(cls)}
         return cls(**{key: value for key, value in record.items() if key in known})
 
 
 class Observer(Protocol):
-    """Watches episodes; the loop calls it and never depends on it."""
+    """Observer of episodes; the loop calls it and never depends on it."""
 
     def on_start(self, start: EpisodeStart) -> None:
-        """An episode begins: the environment is reset, nothing has moved."""
+        """Handle the beginning of an episode: the environment is reset, nothing has moved."""
 
     def on_step(self, record: StepRecord) -> None:
-        """The monitor has decided; the environment has not moved yet."""
+        """Handle a step: the monitor has decided, the environment has not moved yet."""
 
     def on_end(self, result: EpisodeResult) -> None:
-        """The episode has ended, in whatever way."""
+        """Handle the end of an episode, whatever ended it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStart:
-    """A run over several episodes begins or goes on.
+    """The beginning or resumption of a run of several episodes.
 
     Attributes:
         specs: every episode of the run, by number.
-        done: results of those that an earlier process finished.
+        done: results of the episodes that an earlier process finished.
     """
 
     specs: Sequence[EpisodeSpec]
@@ -171,7 +172,7 @@ class RunStart:
 
 @runtime_checkable
 class RunObserver(Protocol):
-    """An observer that also wants to know the whole run."""
+    """An observer that is also notified of the whole run."""
 
-    def on_run(self, plan: RunStart) -> None:
-        """The run begins; called once, before any episode."""
+    def on_run(self, start: RunStart) -> None:
+        """Handle the beginning of the run; called once, before any episode."""

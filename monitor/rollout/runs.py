@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -40,6 +41,18 @@ class RunFiles:
     resume: bool = False
     retry_errors: bool = False
     summarise: Summarise | None = None
+
+    def open(self) -> RunWriter:
+        """Open the folder for writing."""
+        return RunWriter(self.folder, self.header, resume=self.resume)
+
+    def summarise_run(self, writer: RunWriter) -> Mapping[str, Any] | None:
+        """Write ``summary.json`` and return it; None without ``summarise``."""
+        if self.summarise is None:
+            return None
+        summary = self.summarise(RunFolder(writer.path))
+        writer.write_summary(summary)
+        return summary
 
     def finished(self, writer: RunWriter, count: int) -> dict[int, EpisodeResult]:
         """Return the results of an earlier process that need not be run again, by number."""
@@ -108,41 +121,29 @@ def run_episodes(
     with ExitStack() as stack:
         writer = None
         if files is not None:
-            writer = RunWriter(files.folder, files.header, resume=files.resume)
-            stack.enter_context(writer)
+            writer = stack.enter_context(files.open())
             done = files.finished(writer, len(specs))
             observers = (TraceRecorder(writer), *observers)
         _announce(observers, specs, done)
         renewable = _RenewableEnv(env, remake)
         try:
             for number, spec in enumerate(specs):
-                if number in done:
-                    continue
-                done[number] = run_episode(
-                    renewable.ready(),
-                    policy,
-                    monitor,
-                    observers,
-                    spec=spec,
-                    max_steps=max_steps,
-                    episode=number,
-                    attempt=1 if writer is None else writer.begin(number),
-                )
-                renewable.broken = done[number].outcome == "error"
+                if number not in done:
+                    now = renewable.ready()
+                    attempt = 1 if writer is None else writer.begin(number)
+                    run = partial(run_episode, spec=spec, episode=number, attempt=attempt)
+                    done[number] = run(now, policy, monitor, observers, max_steps=max_steps)
+                    renewable.broken = done[number].outcome == "error"
         except KeyboardInterrupt:
             interrupted = True
             log.warning("interrupted; %d of %d episodes are finished", len(done), len(specs))
         finally:
             renewable.close()
-        if writer is not None and files is not None and files.summarise is not None:
-            summary = files.summarise(RunFolder(writer.path))
-            writer.write_summary(summary)
-    return RunResult(
-        results=tuple(done[number] for number in sorted(done)),
-        interrupted=interrupted,
-        summary=summary,
-        folder=None if files is None else Path(files.folder),
-    )
+        if writer is not None and files is not None:
+            summary = files.summarise_run(writer)
+    results = tuple(done[number] for number in sorted(done))
+    folder = None if files is None else Path(files.folder)
+    return RunResult(results=results, interrupted=interrupted, summary=summary, folder=folder)
 
 
 def _announce(

@@ -1,4 +1,4 @@
-"""What an environment says of objects and contacts, small enough to keep with every step."""
+"""Objects and contacts reported by an environment, compact enough to keep with every step."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ import numpy as np
 
 from monitor.env_api import read_flag
 
-__all__ = ["world_of"]
+__all__ = ["read_scene_state"]
 
 HARDEST_N: Final = 1e9
-"""Stands for an infinite force."""
+"""Force recorded in place of an infinite one, newtons."""
 MOST_CONTACTS: Final = 256
-"""Of one step; the hardest are kept."""
+"""Largest number of contacts per step; the strongest are kept."""
 
 
-def world_of(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the privileged part of an ``info`` that safety is judged by afterwards.
+def read_scene_state(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the privileged part of an ``info`` for the safety study after the run.
 
-    Whatever is absent or of another form is left out: an environment of somebody's own need not
-    have any of it.
+    Values that are absent or malformed are left out: an environment need not report any of them.
 
     Args:
-        info: as :class:`envs.base.Info`.
+        info: see :class:`envs.base.Info`.
 
     Returns:
         Any of ``object`` and ``target`` (names), ``grasped`` (bool), ``object_poses`` (by name,
         7 numbers: metres and w, x, y, z, robot base frame) and ``contacts`` (rows of two names
         and a force in newtons).
 
-    >>> world_of({"object": "can", "grasped": np.True_, "contacts": [("can", "table", 0.25)]})
+    >>> contacts = [("can", "table", 0.25)]
+    >>> read_scene_state({"object": "can", "grasped": np.True_, "contacts": contacts})
     {'object': 'can', 'grasped': True, 'contacts': [['can', 'table', 0.25]]}
     """
     found: dict[str, Any] = {}
@@ -61,7 +61,7 @@ def world_of(info: Mapping[str, Any]) -> dict[str, Any]:
 def _pose(given: Any) -> list[float] | None:
     with suppress(Exception):
         pose = np.asarray(given, dtype=np.float64)
-        # A quaternion that is none belongs to an object that is nowhere.
+        # An object that is not in the scene has an invalid quaternion.
         if (
             pose.shape == (7,)
             and abs(np.linalg.norm(pose[3:]) - 1.0) < 0.05

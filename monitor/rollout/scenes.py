@@ -1,4 +1,4 @@
-"""Which scenes to run, as people write it."""
+"""Parse which scenes to run."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _LAYOUTS = re.compile(r"(.+\.json)(?:#(.+))?")
 def read_specs(
     text: str, *, seed: int | None = None, options: Mapping[str, Any] | None = None
 ) -> list[EpisodeSpec]:
-    """Read what shall be run: scenes of the environment, or of a file of layouts.
+    """Read the episodes to run: scenes of the environment or of a layout file.
 
     Args:
-        text: as :func:`parse_scenes` and :func:`read_layouts` read it.
-        seed: of every episode.
+        text: scenes as for :func:`parse_scenes` or :func:`read_layouts`.
+        seed: seed of every episode.
         options: further reset options of every episode.
 
     Raises:
@@ -41,18 +41,18 @@ def read_specs(
 
 
 def read_layouts(text: str) -> tuple[LayoutFile, list[int]]:
-    """Read a file of layouts and which of its scenes are meant.
+    """Read a layout file and the selected scenes.
 
     Args:
-        text: ``FILE.json`` for all of them, or ``FILE.json#0:500`` with anything that
-            :func:`parse_scenes` reads behind the ``#``.
+        text: ``FILE.json`` for all scenes, or ``FILE.json#0:500`` with a selection as for
+            :func:`parse_scenes` after the ``#``.
 
     Raises:
-        ConfigError: if this is no such text, or the file cannot be read, or has no such scene.
+        ConfigError: if the text or the file cannot be read, or the file has no such scene.
     """
     match = _LAYOUTS.fullmatch(text)
     if match is None:
-        msg = f"cannot read scenes {text!r}; give a file of layouts: FILE.json or FILE.json#0:500"
+        msg = f"cannot read scenes {text!r}; give a layout file: FILE.json or FILE.json#0:500"
         raise ConfigError(msg)
     file = LayoutFile(match[1])
     scenes = list(range(len(file))) if match[2] is None else parse_scenes(match[2])
@@ -68,20 +68,20 @@ def parse_scenes(text: str) -> list[int]:
 
     Args:
         text: ``0:20`` (20 excluded), ``0:20:5``, ``3,5,9``, ``7``, or the path of a text file
-            with such entries, one or more a line; ``#`` starts a comment there.
+            with such entries, one or more per line, where ``#`` starts a comment.
 
     Returns:
-        The indices in the order given; doubles are kept.
+        The indices in the order given; duplicates are kept.
 
     Example:
         >>> parse_scenes("0:3,7")
         [0, 1, 2, 7]
 
     Raises:
-        ConfigError: if an entry cannot be read, or nothing is left.
+        ConfigError: if an entry cannot be read, or there are no scenes.
     """
     if _LAYOUTS.fullmatch(text) is not None:
-        msg = f"{text!r} is a file of layouts, which this command does not run; give indices"
+        msg = f"{text!r} is a layout file, which this command does not run; give scene indices"
         raise ConfigError(msg)
     path = Path(text)
     if not re.fullmatch(r"[\d:,\s]*", text) and path.is_file():
@@ -106,6 +106,6 @@ def _entry(entry: str) -> range:
     stop = start + 1 if match[2] is None else int(match[2])
     step = 1 if match[3] is None else int(match[3])
     if step == 0 or stop <= start or stop - start > MAX_SCENES:
-        msg = f"scenes {entry!r} name nothing: the end lies beyond the start, the step is above 0"
+        msg = f"scenes {entry!r} are empty: the end must be above the start and the step above 0"
         raise ConfigError(msg)
     return range(start, stop, step)

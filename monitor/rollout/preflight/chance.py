@@ -1,4 +1,4 @@
-"""Answers that differ by chance: are their means apart by more than chance makes them?"""
+"""Test whether two sets of random answers differ in their means by more than chance."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from monitor.records import FloatArray
 __all__ = ["CERTAIN", "means_apart"]
 
 CERTAIN = 6.0
-"""Standard errors between two means that chance does not explain: with 8 answers a side it does so
-once in 30 000 comparisons of one number."""
+"""Distance of two means in standard errors that counts as a difference: with 8 answers per side,
+chance exceeds it once in 30 000 comparisons of one number."""
 
 
 def means_apart(one: FloatArray, other: FloatArray) -> float:
-    """How far apart the means of two sets of actions are, in [0, 1]; 0 where it may be chance.
+    """Return the distance of the means of two sets of actions in [0, 1]; 0 if it may be chance.
 
-    Welch's statistic decides dimension by dimension; the size given is the difference over itself
-    plus the spread within the sets, the largest of the dimensions that are certain.
+    Welch's statistic decides per dimension; the distance is the difference divided by itself plus
+    the spread within the sets, and the largest over the significant dimensions is returned.
 
     Args:
-        one: ``(n, D)``, at least 2 rows.
-        other: ``(m, D)``, at least 2 rows.
+        one: first set, ``(n, D)``, at least 2 rows.
+        other: second set, ``(m, D)``, at least 2 rows.
 
     >>> means_apart(np.array([[0.0], [0.1]]), np.array([[0.0], [0.2]]))
     0.0

@@ -1,4 +1,4 @@
-"""Does a policy look at the picture and read the instruction? Asked before it may move anything."""
+"""Check that a policy responds to the image and the instruction, before it moves anything."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from numpy.typing import NDArray
 from monitor.rollout.preflight.chance import means_apart
 from policies import Observation, Policy
 
-__all__ = ["ProbeReport", "distance", "probe_policy"]
+__all__ = ["SensitivityReport", "check_sensitivity", "distance"]
 
 VISION_BYPASS: Final = "VISION_BYPASS"
 PREFIX_CAUSAL: Final = "PREFIX_CAUSAL"
 TOKENS: Final = "token distribution"
 ROUNDS: Final = 8
-"""Answers to each question of a policy whose chance a reset does not fix."""
+"""Answers per question of a policy that is random even after a reset."""
 MIN_MIX: Final = 1e-6
-"""Relative change below which the start of a prefix has not seen its end; causal ones give 0."""
+"""Relative change below which the start of a prefix does not attend to its end."""
 NEGLIGIBLE: Final = 1e-6
-"""Share of the largest number below which a dimension of a plan only holds rounding."""
+"""Fraction of the largest value below which a dimension of a chunk holds rounding errors."""
 MIN_MOVE: Final = 1e-3
-"""Total variation, or share of the largest action, below which an answer has not moved."""
+"""Total variation, or fraction of the largest action, below which an answer is the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeReport:
-    """How far the policy's answer moves from its answer to the plain question.
+class SensitivityReport:
+    """Distances of the policy's answers to changed inputs from its answer to the original one.
 
-    Distances are the largest total variation among action tokens for a policy with logits. For one
-    that draws plans from noise they are the largest change among all drawn actions, relative to
-    the dimension's largest number: with the noise fixed, as a reset fixes it, that change comes
-    from the question alone. Else they are the largest change of an action's component, relative to
-    the larger of the two actions. Where the same question, asked again after a reset, gets another
-    action, each is asked several times and the means are compared, see
+    For a policy with logits, a distance is the largest total variation over the action tokens. For
+    a policy that samples chunks from noise, it is the largest change of any sampled action
+    relative to the dimension's largest value: a reset fixes the noise, so that only the input
+    changes the answer. For any other policy it is the largest change of a component relative to
+    the larger of the two actions. If a policy answers the same input differently after a reset,
+    every input is repeated and the means are compared, see
     :func:`monitor.rollout.preflight.chance.means_apart`.
 
     Attributes:
-        measure: "token distribution", "plan", "action" or "mean action".
-        repeat: distance when the same question is asked again: the policy's own chance.
-        pictures: distance by picture: black, white, noise.
+        measure: "token distribution", "chunk", "action" or "mean action".
+        repeat: distance for the same input again: the policy's randomness.
+        images: distance by image: black, white, noise.
         instructions: distance by instruction: words shuffled, words reversed, empty.
-        sees: some picture moves the answer by more than its own chance.
-        reads: some instruction does.
-        prefix: how far the first token of the model's prefix moves, in [0, 1], when words that
-            come after it change; None for a policy that does not promise attention both ways.
+        sees: whether some image changes the answer by more than the policy's randomness.
+        reads: whether some instruction does.
+        prefix: change of the first token of the model's prefix, in [0, 1], when words after it
+            change; None for a policy that does not declare bidirectional attention.
     """
 
     measure: str
     repeat: float
-    pictures: Mapping[str, float]
+    images: Mapping[str, float]
     instructions: Mapping[str, float]
     sees: bool
     reads: bool
@@ -62,74 +62,74 @@ class ProbeReport:
 
     @property
     def mixes(self) -> bool | None:
-        """Whether the prefix's tokens see each other, as promised; None where nothing is."""
+        """Whether the prefix's tokens attend to each other; None if that is not declared."""
         return None if self.prefix is None else self.prefix > MIN_MIX
 
     @property
     def fault(self) -> str | None:
-        """``VISION_BYPASS`` where the picture does not matter, ``PREFIX_CAUSAL``, or None."""
+        """``VISION_BYPASS`` if the image has no effect, ``PREFIX_CAUSAL``, or None."""
         if not self.sees:
             return VISION_BYPASS
         return PREFIX_CAUSAL if self.mixes is False else None
 
 
-def probe_policy(
+def check_sensitivity(
     policy: Policy,
     image: Any,
     instruction: str,
     *,
     seed: int = 0,
     sensed: Mapping[str, Any] | None = None,
-) -> ProbeReport:
-    """Ask a policy about changed pictures and instructions.
+) -> SensitivityReport:
+    """Measure how a policy responds to changed images and instructions.
 
-    A policy whose prefix is promised to attend both ways has ``prefix_change(observation)``, which
-    says how far the first token moves, in [0, 1], when the words after it change their places.
+    A policy with a bidirectional prefix has ``prefix_change(observation)``, which returns the
+    change of the first token, in [0, 1], when the words after it swap places.
 
     Args:
-        policy: reset before every question.
-        image: a real picture, uint8 ``(H, W, 3)``.
+        policy: policy; it is reset before every question.
+        image: a real image, uint8 ``(H, W, 3)``.
         instruction: a real instruction.
-        seed: of the noise picture and the shuffled words.
-        sensed: what else the policy may see, the same in every question: fields of
+        seed: random seed of the noise image and the shuffled words.
+        sensed: further inputs of the policy, the same in every question: fields of
             :class:`policies.Observation` such as ``tcp_position``.
     """
-    picture = np.asarray(image)
+    original = np.asarray(image)
     rng = np.random.default_rng(seed)
-    noise = rng.integers(0, 256, picture.shape).astype(np.uint8)
-    pictures = {
-        "black": np.zeros_like(picture),
-        "white": np.full_like(picture, 255),
+    noise = rng.integers(0, 256, original.shape).astype(np.uint8)
+    images = {
+        "black": np.zeros_like(original),
+        "white": np.full_like(original, 255),
         "noise": noise,
     }
-    ask = partial(_ask, policy, {**(sensed or {}), "image": picture, "instruction": instruction})
-    measure, far = _judge(ask)
+    ask = partial(_ask, policy, {**(sensed or {}), "image": original, "instruction": instruction})
+    measure, far = _distance_of(ask)
     repeat = far()
-    by_picture = {name: far(image=changed) for name, changed in pictures.items()}
+    by_image = {name: far(image=changed) for name, changed in images.items()}
     by_instruction = {
         name: far(instruction=text) for name, text in _instructions(instruction, seed).items()
     }
-    # Chance alone must not pass for sight; twice the repeat's distance leaves it some room.
+    # Randomness must not count as a response; twice the repeat's distance leaves a margin.
     floor = max(MIN_MOVE, 2.0 * repeat)
-    return ProbeReport(
+    return SensitivityReport(
         measure=measure,
         repeat=repeat,
-        pictures=by_picture,
+        images=by_image,
         instructions=by_instruction,
-        sees=any(value > floor for value in by_picture.values()),
+        sees=any(value > floor for value in by_image.values()),
         reads=any(value > floor for value in by_instruction.values()),
-        prefix=_prefix_change(policy, picture, instruction),
+        prefix=_prefix_change(policy, original, instruction),
     )
 
 
 def distance(one: Any, other: Any) -> float:
-    """Distance in [0, 1] between two answers, see :class:`ProbeReport`."""
+    """Return the distance of two answers in [0, 1], see :class:`SensitivityReport`."""
     if one.token_logits is not None and other.token_logits is not None:
         left, right = _probabilities(one.token_logits), _probabilities(other.token_logits)
         if left.shape == right.shape:
             return float(np.abs(left - right).sum(axis=-1).max() / 2.0)
-    if _measure(one) == _measure(other) == "plan":
-        return _plan_distance(_drawn(one), _drawn(other))
+    if _measure(one) == _measure(other) == "chunk":
+        return _chunk_distance(_drawn(one), _drawn(other))
     first, second = _array(one.action), _array(other.action)
     if first.shape != second.shape:
         return 1.0
@@ -137,13 +137,13 @@ def distance(one: Any, other: Any) -> float:
     return 0.0 if scale == 0.0 else float(np.abs(first - second).max() / (2.0 * scale))
 
 
-def _judge(ask: Callable[..., Any]) -> tuple[str, Callable[..., float]]:
-    """How to measure this policy, and how far its answer to a changed question is by that."""
+def _distance_of(ask: Callable[..., Any]) -> tuple[str, Callable[..., float]]:
+    """Return the measure for this policy, and its distance by that measure to a changed input."""
     plain = ask()
     measure = _measure(plain)
     if measure == TOKENS or distance(plain, ask()) <= MIN_MOVE:
         return measure, lambda **changed: distance(plain, ask(**changed))
-    # It draws by chance, and a reset does not fix it: a server, say. Only means can be compared.
+    # Random even after a reset, like a server: only means can be compared.
     plain_rows = _first_actions(ask)
     return "mean action", lambda **changed: means_apart(
         plain_rows, _first_actions(partial(ask, **changed))
@@ -151,7 +151,7 @@ def _judge(ask: Callable[..., Any]) -> tuple[str, Callable[..., float]]:
 
 
 def _first_actions(ask: Callable[[], Any]) -> NDArray[np.float64]:
-    """Actions of the present step in several answers to one question, ``(rows, D)``."""
+    """Return the actions of the current step from several answers, ``(rows, D)``."""
     answers = [ask() for _ in range(ROUNDS)]
     given = [one for answer in answers for one in (answer.action, answer.samples)]
     return np.concatenate([np.atleast_2d(_array(one)) for one in given if one is not None])
@@ -161,16 +161,16 @@ def _measure(answer: Any) -> str:
     if answer.token_logits is not None:
         return TOKENS
     drawn = any(getattr(answer, name, None) is not None for name in ("chunk", "samples"))
-    return "plan" if drawn else "action"
+    return "chunk" if drawn else "action"
 
 
 def _drawn(answer: Any) -> NDArray[np.float64]:
-    """Every action of an answer, ``(rows, D)``: of the plan, and those drawn beside it."""
+    """Return every action of an answer, ``(rows, D)``: of the chunk and of the samples."""
     given = (answer.action, answer.chunk, answer.samples)
     return np.concatenate([np.atleast_2d(_array(one)) for one in given if one is not None])
 
 
-def _plan_distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+def _chunk_distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     if one.shape != other.shape:
         return 1.0
     scale = np.maximum(np.abs(one).max(axis=0), np.abs(other).max(axis=0))

@@ -1,4 +1,4 @@
-"""Before step 0: do policy, environment and picture fit together, and does the policy look?"""
+"""Pre-flight check: compatibility of policy, environment and camera; image sensitivity."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import numpy as np
 
 from monitor.env_api import Transition, action_bounds, read_reset, reset_env
 from monitor.errors import StartRefusedError
-from monitor.rollout.preflight.sensitivity import ProbeReport, probe_policy
+from monitor.rollout.preflight.sensitivity import SensitivityReport, check_sensitivity
 from monitor.rollout.records import EpisodeSpec
 from policies import Observation, Policy
 
 __all__ = ["Finding", "StartReport", "check_start", "visible"]
 
 TOO_FAR: Final = 1.5
-"""A policy whose usual range is this many times the environment's has foreign statistics."""
+"""Ratio of the policy's usual range to the environment's above which its statistics are wrong."""
 TOO_NEAR: Final = 0.02
-"""So has one that uses less than this share of it, where it uses anything."""
+"""Ratio below which they are wrong as well, unless the policy does not move the dimension."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that does not fit.
+    """An incompatibility.
 
     Attributes:
-        code: as of a fault: ACTION_SHAPE, ACTION_SPACE, GRIPPER_CONVENTION, ROBOT_MISMATCH,
-            UNNORM_MISMATCH, OFF_VOCAB_TOKEN, CAMERA_FORMAT, VISION_BYPASS, PREFIX_CAUSAL, INSTRUCTION_BYPASS.
+        code: ACTION_SHAPE, ACTION_SPACE, GRIPPER_CONVENTION, ROBOT_MISMATCH, UNNORM_MISMATCH,
+            OFF_VOCAB_TOKEN, CAMERA_FORMAT, VISION_BYPASS, PREFIX_CAUSAL or INSTRUCTION_BYPASS.
         message: what was found, what was expected, what to do.
-        refuses: the run must not start; otherwise it is a warning.
+        refuses: whether it prevents the run from starting; otherwise it is a warning.
     """
 
     code: str
@@ -41,30 +41,30 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartReport:
-    """What the check before step 0 found; goes into ``run.json``.
+    """Result of the pre-flight check; part of ``run.json``.
 
     Attributes:
-        findings: what does not fit; empty if all does.
-        contract: what was agreed on, in words: ``action``, and ``unnorm_key``, ``gripper`` and
-            ``picture`` where the two sides say.
-        probe: how the policy answers changed pictures; None where it was not asked.
+        findings: incompatibilities; empty if there are none.
+        contract: conventions of action and image in words: ``action``, and ``unnorm_key``,
+            ``translation``, ``gripper`` and ``image`` if both sides declare them.
+        probe: sensitivity to changed images and instructions; None if it was not measured.
         skipped: why something could not be checked; empty if everything was.
-        reset_ms: time that resetting the environment took, milliseconds.
-        ask_ms: time of everything else, the policy's first answer with its warming up included.
+        reset_ms: time of the environment's reset, milliseconds.
+        ask_ms: time of everything else, including the policy's warm-up, milliseconds.
     """
 
     findings: tuple[Finding, ...]
     contract: Mapping[str, str]
-    probe: ProbeReport | None
+    probe: SensitivityReport | None
     skipped: str
     reset_ms: float
     ask_ms: float
 
     def require(self) -> None:
-        """Let the run start, or not.
+        """Refuse the run if a finding does.
 
         Raises:
-            StartRefusedError: with every finding that refuses.
+            StartRefusedError: if a finding refuses; the message lists all that do.
         """
         reasons = [f"{one.code}: {one.message}" for one in self.findings if one.refuses]
         if reasons:
@@ -74,17 +74,18 @@ class StartReport:
 def check_start(
     env: Any, policy: Policy, spec: EpisodeSpec, *, limits: Sequence[float] | None = None
 ) -> StartReport:
-    """Look at the contract of a policy and an environment, and ask the policy some questions.
+    """Check a policy and an environment against each other, and the policy's image sensitivity.
 
-    The environment is reset, never stepped. What raises here is left to the loop, which makes an
-    episode with an error of it: the check then says so under ``skipped``.
+    The environment is reset but never stepped. An exception is left to the loop, which turns it
+    into an episode with an error; the check then reports it under ``skipped``.
 
     Args:
-        env: as :func:`monitor.rollout.run_episode` takes it.
-        policy: with ``needs_image = False`` it may be blind, as a privileged expert is.
-        spec: episode whose first picture is used.
-        limits: largest usual translation per dimension, metres, that the monitor holds the policy
-            to; None takes the action space's ends.
+        env: environment as for :func:`monitor.rollout.run_episode`.
+        policy: policy; with ``needs_image = False`` it may ignore the image, like a privileged
+            expert.
+        spec: episode whose first image is used.
+        limits: largest usual translation per dimension, metres, that the monitor allows; None for
+            the bounds of the action space.
     """
     began = asked = perf_counter()
     findings: list[Finding] = []
@@ -97,15 +98,15 @@ def check_start(
             bind(env)
         seen = start.sensed()
         contract |= _contract(env, policy, seen.get("image"))
-        findings += _space(env) + _picture(policy, seen.get("image"))
+        findings += _space(env) + _image(policy, seen.get("image"))
         findings += _robots(env, policy) + _statistics(env, policy, limits)
         if not findings:
             findings += _answer(env, policy, start)
         if getattr(policy, "needs_image", True) and not any(one.refuses for one in findings):
             instruction = str(start.info.get("instruction", ""))
-            report = probe_policy(policy, seen["image"], instruction, sensed=visible(start))
-            findings += _look(report, instruction)
-    except Exception as error:  # the episode will tell it, with its traceback and its place
+            report = check_sensitivity(policy, seen["image"], instruction, sensed=visible(start))
+            findings += _sensitivity_findings(report, instruction)
+    except Exception as error:  # the episode will report it with its traceback
         skipped = f"{type(error).__name__}: {error}"
     return StartReport(
         findings=tuple(findings),
@@ -118,12 +119,12 @@ def check_start(
 
 
 def visible(start: Transition) -> dict[str, Any]:
-    """What a policy may see of a reset: fields of :class:`policies.Observation`."""
+    """Return what a policy may see of a reset: fields of :class:`policies.Observation`."""
     return {name: value for name, value in start.sensed().items() if name != "goal_distance"}
 
 
 def _contract(env: Any, policy: Policy, image: Any) -> dict[str, str]:
-    """What both sides say of the action and the picture, for people to read before step 0."""
+    """Describe the conventions of action and image for people to read before step 0."""
     found = {}
     if hasattr(env.action_space, "low"):
         low, high = action_bounds(env)
@@ -142,12 +143,12 @@ def _contract(env: Any, policy: Policy, image: Any) -> dict[str, str]:
             ends = f"{statistics.q01[-1]:.3g} to {statistics.q99[-1]:.3g}"
             found["gripper"] += f"; {ends} in the policy's data"
     if getattr(policy, "needs_image", True) and hasattr(image, "shape"):
-        found["picture"] = f"{'×'.join(map(str, image.shape))} {image.dtype}"
+        found["image"] = f"{'×'.join(map(str, image.shape))} {image.dtype}"
     return found
 
 
 def _gripper(owner: Any) -> str | None:
-    """A robot's gripper command in words, where one is named."""
+    """Describe a robot's gripper command, if it declares one."""
     robot: Any = getattr(owner, "robot", None)
     if getattr(robot, "gripper", None) is None or getattr(robot, "open_sign", None) is None:
         return None
@@ -165,7 +166,7 @@ def _space(env: Any) -> list[Finding]:
     return [Finding(code="ACTION_SPACE", message=text, refuses=True)]
 
 
-def _picture(policy: Policy, image: Any) -> list[Finding]:
+def _image(policy: Policy, image: Any) -> list[Finding]:
     if not getattr(policy, "needs_image", True):
         return []
     shape = getattr(image, "shape", None)
@@ -178,20 +179,20 @@ def _picture(policy: Policy, image: Any) -> list[Finding]:
         hint = "; the channels come first, move them to the end"
     elif dtype.startswith("float"):
         hint = "; scale it to 0-255 and round"
-    text = f"the picture is {given}; expected (H, W, 3) of uint8{hint}"
+    text = f"the image is {given}; expected (H, W, 3) of uint8{hint}"
     return [Finding(code="CAMERA_FORMAT", message=text, refuses=True)]
 
 
 def _robots(env: Any, policy: Policy) -> list[Finding]:
-    """The robot that the policy's actions are made for, where both sides name one."""
-    world = getattr(env, "unwrapped", env)
-    wanted, there = _robot_name(policy), _robot_name(world)
+    """Compare the robot of the policy's actions with the environment's, if both declare one."""
+    base = getattr(env, "unwrapped", env)
+    wanted, there = _robot_name(policy), _robot_name(base)
     if wanted is not None and there is not None and wanted != there:
         text = (
             f"the policy's actions are made for {wanted}, this robot is {there}; give robot={there}"
         )
         return [Finding(code="ROBOT_MISMATCH", message=text, refuses=True)]
-    given, taken = _gripper(policy), _gripper(world)
+    given, taken = _gripper(policy), _gripper(base)
     if given is not None and taken is not None and given != taken:
         text = f"the policy's gripper command is {given} opens; the environment's {taken} opens"
         return [Finding(code="GRIPPER_CONVENTION", message=text, refuses=True)]
@@ -204,7 +205,7 @@ def _robot_name(owner: Any) -> str | None:
 
 
 def _statistics(env: Any, policy: Policy, limits: Sequence[float] | None) -> list[Finding]:
-    """Un-normalisation, where the policy shows its statistics (``q01``, ``q99``, ``mask``)."""
+    """Check un-normalisation if the policy has ``statistics`` (``q01``, ``q99``, ``mask``)."""
     known = getattr(policy, "statistics", None)
     if known is None or getattr(known, "q01", None) is None:
         return []
@@ -222,7 +223,7 @@ def _statistics(env: Any, policy: Policy, limits: Sequence[float] | None) -> lis
         reach[: len(limits)] = np.minimum(reach[: len(limits)], limits)
     share = np.maximum(np.abs(q01), np.abs(q99)) / reach
     wrong = mask & ((share > TOO_FAR) | ((share < TOO_NEAR) & (share > 0.0)))
-    wrong[-1] = False  # the gripper has a convention of its own
+    wrong[-1] = False  # the gripper has its own convention
     found = []
     if wrong.any():
         numbers = ", ".join(f"{index}: x{share[index]:.3g}" for index in np.flatnonzero(wrong))
@@ -231,13 +232,14 @@ def _statistics(env: Any, policy: Policy, limits: Sequence[float] | None) -> lis
             f"{numbers}); is it the unnorm_key of this robot?"
         )
         found.append(Finding(code="UNNORM_MISMATCH", message=text, refuses=bool(wrong.sum() >= 3)))
-    # The last dimension; where it is not scaled, its quantiles still tell the data's convention.
+    # The last dimension: even if it is not scaled, its quantiles show the data's convention.
     # A policy with a robot has mapped it already.
-    told = _robot_name(policy) is not None
-    if q01[-1] > -0.1 and q99[-1] > 0.5 and low[-1] < -0.5 and not told:
+    mapped = _robot_name(policy) is not None
+    if q01[-1] > -0.1 and q99[-1] > 0.5 and low[-1] < -0.5 and not mapped:
         text = (
-            f"the policy's gripper runs over [{q01[-1]:.3g}, {q99[-1]:.3g}], the environment's over "
-            f"[{low[-1]:.3g}, {high[-1]:.3g}]; load the policy with robot=, see `vlawatch policies`"
+            f"the policy's gripper ranges over [{q01[-1]:.3g}, {q99[-1]:.3g}], the environment's "
+            f"over [{low[-1]:.3g}, {high[-1]:.3g}]; load the policy with robot=, "
+            "see `vlawatch policies`"
         )
         found.append(Finding(code="GRIPPER_CONVENTION", message=text, refuses=True))
     return found
@@ -256,9 +258,9 @@ def _answer(env: Any, policy: Policy, start: Transition) -> list[Finding]:
 
 
 def _decoding(policy: Policy, span: tuple[int, int] | None) -> list[Finding]:
-    """Whether the middle of the action ids is no motion, where a policy decodes one id at a time.
+    """Check that the middle action id decodes to zero, if the policy decodes one id at a time.
 
-    A vocabulary that is counted with its padding shifts every action by a quarter of its range.
+    A vocabulary size that includes padding shifts every action by a quarter of its range.
     """
     decode = getattr(policy, "decode", None)
     if span is None or not callable(decode):
@@ -272,30 +274,30 @@ def _decoding(policy: Policy, span: tuple[int, int] | None) -> list[Finding]:
     if value.shape != (1,) or abs(value[0]) <= 2.0 / (high - low):
         return []
     text = (
-        f"id {middle}, the middle of the action ids {low} to {high - 1}, decodes to {value[0]:.3f}, "
-        "not to 0; is the vocabulary counted with its padding?"
+        f"id {middle}, the middle of the action ids {low} to {high - 1}, decodes to "
+        f"{value[0]:.3f}, not to 0; does the vocabulary size include padding?"
     )
     return [Finding(code="OFF_VOCAB_TOKEN", message=text, refuses=False)]
 
 
-def _look(report: ProbeReport, instruction: str) -> list[Finding]:
+def _sensitivity_findings(report: SensitivityReport, instruction: str) -> list[Finding]:
     found = []
     if not report.sees:
         text = (
-            "the answer is the same for a real, a black, a white and a noise picture "
-            f"({report.measure} moves by at most {max(report.pictures.values()):.1g}); check that "
-            "the picture reaches the model. --no-probe starts it all the same."
+            "the answer is the same for a real, a black, a white and a noise image "
+            f"({report.measure} moves by at most {max(report.images.values()):.1g}); check that "
+            "the image reaches the model. --no-probe starts the run anyway."
         )
         found.append(Finding(code="VISION_BYPASS", message=text, refuses=True))
     if report.mixes is False:
         text = (
-            "pictures and words of this model should see each other, but its first token does not "
-            "change with the words after it: the attention mask is causal. Such a model acts "
-            "plausibly and wrongly; check the version of transformers. --no-probe starts it all "
-            "the same."
+            "image and text tokens of this model should attend to each other, but its first token "
+            "does not change with the words after it: the attention mask is causal. Such a model "
+            "acts plausibly and wrongly; check the version of transformers. --no-probe starts the "
+            "run anyway."
         )
         found.append(Finding(code="PREFIX_CAUSAL", message=text, refuses=True))
     if instruction and not report.reads:
-        text = "the answer is the same for other instructions; is there one task only?"
+        text = "the answer is the same for other instructions; is there only one task?"
         found.append(Finding(code="INSTRUCTION_BYPASS", message=text, refuses=False))
     return found

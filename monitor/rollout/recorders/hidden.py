@@ -1,13 +1,13 @@
-"""The observer that keeps the policy's features of every step, to train a probe on them.
+"""The observer that keeps the policy's features of every step, to train a SAFE probe on them.
 
 ``hidden/episode-000003-attempt-1.npz`` beside the trace, see :mod:`monitor.rollout.recorders.npz`.
 
 | array | shape, type | meaning |
 | --- | --- | --- |
 | step | (T,) int64 | index of the step; joins with ``steps.jsonl`` |
-| hidden | (T, F) float32 | ``Step.hidden``; may hold NaN, where the policy gave NaN |
+| hidden | (T, F) float32 | ``Step.hidden``; may hold NaN if the policy gave NaN |
 
-Steps without features, or with another number of them than most of the episode's, are left out.
+Steps without features, or with a different number of them than most of the episode's, are left out.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ FOLDER: Final = "hidden"
 
 @final
 class HiddenRecorder:
-    """Writes one file an episode.
+    """Writes one file per episode.
 
     Args:
-        folder: of the run.
+        folder: folder of the run.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -40,17 +40,17 @@ class HiddenRecorder:
         self._kept: list[tuple[int, NDArray[np.float32]]] = []
 
     def on_start(self, start: EpisodeStart) -> None:
-        """Begin anew."""
+        """Start with no steps."""
         self._kept = []
 
     def on_step(self, record: StepRecord) -> None:
-        """Keep one step; what is no ``(F,)`` array is not kept."""
+        """Keep one step if its features are an ``(F,)`` array."""
         hidden = array_of(record.inputs.hidden, np.float32)
         if hidden is not None and hidden.ndim == 1 and hidden.size:
             self._kept.append((record.step, hidden))
 
     def on_end(self, result: EpisodeResult) -> None:
-        """Write the episode, if there is something to write."""
+        """Write the episode if any step has features."""
         if not self._kept:
             return
         size, _ = Counter(len(row) for _, row in self._kept).most_common(1)[0]

@@ -1,4 +1,4 @@
-"""The observer that keeps what the policy said in whole, for work after the run.
+"""The observer that keeps the policy's logits of every step, for analysis after the run.
 
 ``logits/episode-000003-attempt-1.npz`` beside the trace, see :mod:`monitor.rollout.recorders.npz`.
 
@@ -6,10 +6,10 @@
 | --- | --- | --- |
 | step | (T,) int64 | index of the step; joins with ``steps.jsonl`` |
 | token_logits | (T, N, V) float32 | raw logits |
-| token_ids | (T, N) int64 | chosen ids; -1 where the policy did not say |
-| action_token_range | (2,) int64 | half-open range of the action ids; (0, V) where V is the bins |
+| token_ids | (T, N) int64 | chosen ids; -1 if the policy did not report them |
+| action_token_range | (2,) int64 | half-open range of the action ids; (0, V) if V is the bins |
 
-Steps without logits, or with another shape than most of the episode's, are left out.
+Steps without logits, or with a different shape than most of the episode's, are left out.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ FOLDER: Final = "logits"
 
 @final
 class LogitsRecorder:
-    """Writes one file an episode.
+    """Writes one file per episode.
 
     Args:
-        folder: of the run.
+        folder: folder of the run.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -43,18 +43,18 @@ class LogitsRecorder:
         self._range: tuple[int, int] | None = None
 
     def on_start(self, start: EpisodeStart) -> None:
-        """Begin anew."""
+        """Start with no steps."""
         self._kept, self._range = [], None
 
     def on_step(self, record: StepRecord) -> None:
-        """Keep one step; what is no ``(N, V)`` array is a fault of the trace, not kept here."""
+        """Keep one step if its logits are an ``(N, V)`` array; the trace has a fault otherwise."""
         logits = array_of(record.inputs.token_logits, np.float32)
         if logits is not None and logits.ndim == 2:
             self._kept.append((record.step, logits, array_of(record.inputs.token_ids, np.int64)))
             self._range = record.inputs.action_token_range or self._range
 
     def on_end(self, result: EpisodeResult) -> None:
-        """Write the episode, if there is something to write."""
+        """Write the episode if any step has logits."""
         if not self._kept:
             return
         shape, _ = Counter(logits.shape for _, logits, _ in self._kept).most_common(1)[0]

@@ -1,7 +1,7 @@
-"""One npz file an episode beside the trace, for arrays that are too large for a line of JSON.
+"""One npz file per episode next to the trace, for arrays that are too large for a JSON line.
 
-Written in one piece when the episode ends: a kill leaves no half file, and an episode that was
-killed is run again on resume.
+Each is written atomically when the episode ends: a killed process leaves no partial file, and a
+killed episode is run again on resume.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["array_of", "episode_path", "write_episode"]
 
 
 def episode_path(folder: Path, episode: int, attempt: int) -> Path:
-    """Where the arrays of an episode lie.
+    """Return the path of an episode's arrays.
 
     >>> episode_path(Path("run/hidden"), 3, 1).name
     'episode-000003-attempt-1.npz'
@@ -29,7 +29,7 @@ def episode_path(folder: Path, episode: int, attempt: int) -> Path:
 
 
 def write_episode(folder: Path, result: EpisodeResult, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write the arrays of an episode that has ended, all or nothing."""
+    """Write the arrays of a finished episode, all or nothing."""
     given: dict[str, Any] = dict(arrays)
     folder.mkdir(parents=True, exist_ok=True)
     path = episode_path(folder, result.episode, result.attempt)
@@ -42,7 +42,7 @@ def write_episode(folder: Path, result: EpisodeResult, arrays: Mapping[str, NDAr
 
 
 def array_of(value: Any, dtype: Any) -> NDArray[Any] | None:
-    """A copy of an array or tensor of any kind and device; None for anything else."""
+    """Copy an array or tensor of any kind and device; return None for anything else."""
     try:
         if hasattr(value, "detach"):
             value = value.detach().cpu()

@@ -66,8 +66,8 @@ def step_line(start: EpisodeStart, record: StepRecord) -> dict[str, Any]:
         "calibrated": decision.calibrated,
         "evidence": decision.evidence,
     }
-    if record.world:
-        line["world"] = record.world
+    if record.scene_state:
+        line["world"] = record.scene_state
     if record.step == 0:
         line["instruction"] = start.instruction
     return line

@@ -1,4 +1,4 @@
-"""The observer that films episodes."""
+"""The observer that records videos."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ BAR_PX: Final = 8
 
 @final
 class VideoRecorder:
-    """Writes one MP4 per episode of what ``env.render()`` shows.
+    """Writes one MP4 per episode from the frames of ``env.render()``.
 
-    A bar at the lower edge is as long as the score, in the colour of the mode.
+    The length of a bar at the lower edge is the score, its colour the mode.
 
     Args:
-        folder: made if needed.
-        fps: frames a second; the control rate plays in real time.
+        folder: folder to write to; created if it does not exist.
+        fps: frames per second; the control rate plays in real time.
     """
 
     def __init__(self, folder: Path, *, fps: float = 5.0) -> None:
@@ -45,18 +45,18 @@ class VideoRecorder:
         self._writer: Any = None
 
     def on_start(self, start: EpisodeStart) -> None:
-        """Open a file."""
+        """Open the video file."""
         self._env = start.env
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / f"episode-{start.episode:04d}.mp4"
         self._writer = self._open(path, fps=self._fps, macro_block_size=1)
 
     def on_step(self, record: StepRecord) -> None:
-        """Add what is seen while the monitor decides."""
+        """Add the frame of this step."""
         self._add(record.decision.mode, record.decision.score)
 
     def on_end(self, result: EpisodeResult) -> None:
-        """Add the last moment and close the file."""
+        """Add the last frame and close the file."""
         self._add(Mode.TASK if result.outcome != "halted" else Mode.HALT, None)
         self._writer.close()
 
@@ -71,7 +71,7 @@ class VideoRecorder:
 
 
 def with_score(frame: NDArray[np.uint8], mode: Mode, score: float | None) -> NDArray[np.uint8]:
-    """Draw the score's bar into a copy of a frame of shape ``(H, W, 3)``."""
+    """Return a copy of a frame of shape ``(H, W, 3)`` with the bar of the score."""
     drawn = frame.copy()
     drawn[-BAR_PX:] //= 4
     share = 1.0 if score is None else min(1.0, max(0.0, score))

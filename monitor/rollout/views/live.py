@@ -1,4 +1,4 @@
-"""The live view in a terminal, and pictures of it."""
+"""The live view in a terminal, and screenshots of it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rich.terminal_theme import TerminalTheme
 
 from monitor.records import Mode
 from monitor.rollout.records import EpisodeResult, EpisodeStart, RunStart, StepRecord
-from monitor.rollout.views.panels import Look, view
+from monitor.rollout.views.panels import ViewSettings, view
 from monitor.rollout.views.progress import Progress
 
 __all__ = ["LiveView", "save_screenshot"]
 
 REFRESH_S: Final = 0.1
-"""Shortest time between two frames; drawing one takes some ms, which the run must not feel."""
+"""Shortest time between two frames; drawing one takes some ms, which would slow the run."""
 
 SCREENSHOT_SIZE: Final = (124, 40)
 
@@ -42,19 +42,19 @@ _THEME: Final = TerminalTheme(
 
 @final
 class LiveView:
-    """Draws the run while it runs; a context manager around the sweep.
+    """Live view of a run; a context manager around it.
 
     Args:
-        look: titles, thresholds and the metrics to show.
+        settings: titles, thresholds and the metrics to show.
         console: terminal to draw on; None draws nothing and serves screenshots only.
-        screenshot: SVG file to keep of the most telling moment: in RECOVER if it comes to that.
+        screenshot: SVG file for the most informative moment: in RECOVER if there is one.
     """
 
     def __init__(
-        self, look: Look, *, console: Console | None, screenshot: Path | None = None
+        self, settings: ViewSettings, *, console: Console | None, screenshot: Path | None = None
     ) -> None:
         self.progress = Progress()
-        self._look = look
+        self._settings = settings
         self._screenshot = screenshot
         self._best = -1
         self._drawn = 0.0
@@ -81,9 +81,9 @@ class LiveView:
         if self._live is not None:
             self._live.stop()
 
-    def on_run(self, plan: RunStart) -> None:
+    def on_run(self, start: RunStart) -> None:
         """Show how many episodes there are."""
-        self.progress.on_run(plan)
+        self.progress.on_run(start)
         self._draw(force=True)
 
     def on_start(self, start: EpisodeStart) -> None:
@@ -92,7 +92,7 @@ class LiveView:
         self._draw(force=True)
 
     def on_step(self, record: StepRecord) -> None:
-        """Show the step, unless the last frame is too young."""
+        """Show the step, unless the last frame is too recent."""
         self.progress.on_step(record)
         self._draw(force=bool(record.decision.alerts))
         self._keep_screenshot(record)
@@ -108,7 +108,7 @@ class LiveView:
             return
         if force or now - self._drawn >= REFRESH_S:
             size = self._console.size
-            frame = view(self.progress, self._look, width=size.width, height=size.height)
+            frame = view(self.progress, self._settings, width=size.width, height=size.height)
             self._live.update(frame, refresh=True)
             self._drawn = now
 
@@ -118,11 +118,11 @@ class LiveView:
         rank = _interest(record, finished=len(self.progress.finished))
         if rank > self._best:
             self._best = rank
-            save_screenshot(self.progress, self._look, self._screenshot)
+            save_screenshot(self.progress, self._settings, self._screenshot)
 
 
 def _interest(record: StepRecord, *, finished: int) -> int:
-    """How telling a moment is: RECOVER with some history, then finished episodes to show."""
+    """Rank a moment by information: RECOVER with some history, then finished episodes."""
     recovering = record.decision.mode is Mode.RECOVER and record.step >= 12
     settled = record.step >= 12
     return 100 * min(finished, 4) * settled + 1000 * recovering * min(finished + 1, 4) + settled
@@ -130,20 +130,20 @@ def _interest(record: StepRecord, *, finished: int) -> int:
 
 def save_screenshot(
     progress: Progress,
-    look: Look,
+    settings: ViewSettings,
     path: Path,
     *,
     size: tuple[int, int] = SCREENSHOT_SIZE,
     title: str = "vlawatch run",
 ) -> None:
-    """Write the view as an SVG picture.
+    """Write the view as an SVG image.
 
     Args:
-        progress: of the run.
-        look: as for the view.
-        path: file to write; folders are made.
+        progress: progress of the run.
+        settings: settings of the view.
+        path: file to write; its folders are created.
         size: columns and rows of the terminal to draw.
-        title: text of the window's bar.
+        title: text of the window's title bar.
     """
     width, height = size
     sink: Any = io.StringIO()
@@ -156,6 +156,6 @@ def save_screenshot(
         color_system="truecolor",
         legacy_windows=False,
     )
-    console.print(view(progress, look, width=width, height=height))
+    console.print(view(progress, settings, width=width, height=height))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(console.export_svg(title=title, theme=_THEME), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The live view's pieces: progress in, rich renderables out; nothing is kept here."""
+"""Panels of the live view: from progress to rich renderables, without state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from monitor.rollout.views.plain import clock
 from monitor.rollout.views.progress import EpisodeProgress, FinishedEpisode, Progress
 from monitor.rollout.views.sparkline import UNKNOWN, sparkline, squeeze
 
-__all__ = ["Look", "Picture", "view"]
+__all__ = ["CameraImage", "ViewSettings", "view"]
 
 COLOUR: Final = {Mode.TASK: "#3fb950", Mode.RECOVER: "#e3a008", Mode.HALT: "#f85149"}
 OUTCOME: Final = {
@@ -60,16 +60,16 @@ LABELS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """What the views say beside the run itself.
+class ViewSettings:
+    """Settings of the views.
 
     Attributes:
-        title: what is run, for example ``widowx-put-on · openvla-mini``.
-        calibration: one phrase; starts with "uncalibrated" where there is none.
-        tau_recover: score from which RECOVER begins.
-        tau_halt: score from which HALT begins.
+        title: title, for example ``widowx-put-on · openvla-mini``.
+        calibration: one phrase; starts with "uncalibrated" if there is no calibration.
+        tau_recover: score threshold of RECOVER.
+        tau_halt: score threshold of HALT.
         signals: ids of the metrics to show, in order.
-        picture: whether to show the camera.
+        image: whether to show the camera image.
     """
 
     title: str
@@ -77,28 +77,28 @@ class Look:
     tau_recover: float
     tau_halt: float
     signals: tuple[str, ...]
-    picture: bool = True
+    image: bool = True
 
 
-def view(progress: Progress, look: Look, *, width: int, height: int) -> RenderableType:
-    """The whole view for a terminal of this size, in characters."""
-    parts: list[RenderableType] = [_head(progress, look)]
+def view(progress: Progress, settings: ViewSettings, *, width: int, height: int) -> RenderableType:
+    """Return the whole view for a terminal of this size, in characters."""
+    parts: list[RenderableType] = [_head(progress, settings)]
     now = progress.current
-    # Frame lines plus the fixed rows of the step panel; what is left goes to the two lists.
-    rows = 7 + len(look.signals)
+    # Border lines plus the fixed rows of the step panel; the two lists share the rest.
+    rows = 7 + len(settings.signals)
     if now is None:
         parts.append(Panel(Text("resetting the environment …", style=DIM), box=box.ROUNDED))
     else:
         image = now.last.inputs.image if now.last is not None else None
-        columns = 2 * (rows - 2)  # a square picture: a character is two pixels high
-        beside = columns + 4 if look.picture and image is not None and width >= 90 else 0
-        step = _step(now, look, width=width - beside)
-        if beside:
+        columns = 2 * (rows - 2)  # a square image: a character is two pixels high
+        side = columns + 4 if settings.image and image is not None and width >= 90 else 0
+        step = _step(now, settings, width=width - side)
+        if side:
             grid = Table.grid(expand=True)
             grid.add_column(ratio=1)
-            grid.add_column(width=beside)
+            grid.add_column(width=side)
             camera = Panel(
-                Picture(image, columns=columns, rows=rows - 2),
+                CameraImage(image, columns=columns, rows=rows - 2),
                 title=Text("camera", style=DIM),
                 title_align="left",
                 box=box.ROUNDED,
@@ -118,7 +118,7 @@ def view(progress: Progress, look: Look, *, width: int, height: int) -> Renderab
     return Group(*parts)
 
 
-def _head(progress: Progress, look: Look) -> RenderableType:
+def _head(progress: Progress, settings: ViewSettings) -> RenderableType:
     left = progress.seconds_left()
     outcomes = [row.result.outcome for row in progress.finished]
     counts = Text()
@@ -142,19 +142,19 @@ def _head(progress: Progress, look: Look) -> RenderableType:
         counts,
         Text("" if left is None else f"{clock(left)} left", style=DIM),
     )
-    calibrated = not look.calibration.startswith("uncalibrated")
+    calibrated = not settings.calibration.startswith("uncalibrated")
     return Panel(
         line,
-        title=Text.assemble(("vlawatch", f"bold {INK}"), ("  " + look.title, "bold")),
+        title=Text.assemble(("vlawatch", f"bold {INK}"), ("  " + settings.title, "bold")),
         title_align="left",
-        subtitle=Text(look.calibration, style=DIM if calibrated else COLOUR[Mode.RECOVER]),
+        subtitle=Text(settings.calibration, style=DIM if calibrated else COLOUR[Mode.RECOVER]),
         subtitle_align="right",
         box=box.ROUNDED,
         border_style=INK,
     )
 
 
-def _step(now: EpisodeProgress, look: Look, *, width: int) -> RenderableType:
+def _step(now: EpisodeProgress, settings: ViewSettings, *, width: int) -> RenderableType:
     last = now.last
     mode = now.modes[-1] if now.modes else Mode.TASK
     score = now.scores[-1] if now.scores else None
@@ -165,7 +165,7 @@ def _step(now: EpisodeProgress, look: Look, *, width: int) -> RenderableType:
     grid.add_column(no_wrap=True)
     badge = Text.assemble("  ", (f" {mode.value:^9} ", f"bold {INVERSE} on {COLOUR[mode]}"))
     value = Text("–" if score is None else f"{score:.2f}", style=f"bold {COLOUR[mode]}")
-    grid.add_row(badge, value, _score_bar(score, mode, look, curve))
+    grid.add_row(badge, value, _score_bar(score, mode, settings, curve))
     grid.add_row(Text("  score, so far", style=DIM), "", _score_curve(now.scores, now.modes, curve))
     distance = now.distances[-1] if now.distances else None
     grid.add_row(
@@ -173,7 +173,7 @@ def _step(now: EpisodeProgress, look: Look, *, width: int) -> RenderableType:
         "–" if distance is None else f"{distance * 100:.1f} cm",
         Text(sparkline(now.distances, width=curve), style=INK),
     )
-    for name in look.signals:
+    for name in settings.signals:
         series = now.metrics.get(name, [])
         known = series[-1] if series else None
         grid.add_row(
@@ -198,12 +198,12 @@ def _step(now: EpisodeProgress, look: Look, *, width: int) -> RenderableType:
         title_align="left",
         box=box.ROUNDED,
         border_style=COLOUR[mode],
-        height=7 + len(look.signals),
+        height=7 + len(settings.signals),
     )
 
 
 def _heat(last: StepRecord | None, name: str) -> str:
-    """Colour of a metric by its part in the score: a surprise of 0.4 is one step in a hundred."""
+    """Return the colour of a metric by its surprise; 0.4 means one step in a hundred."""
     surprise = None if last is None else last.surprise.get(name)
     if surprise is None or surprise < 0.4:
         return CURVE
@@ -214,13 +214,13 @@ def _label(name: str, meaning: str) -> Text:
     return Text.assemble((f"{name:<9} ", "bold"), (meaning, DIM))
 
 
-def _score_bar(score: float | None, mode: Mode, look: Look, width: int) -> Text:
-    """A bar from 0 to 1 with a mark at each of the two thresholds."""
+def _score_bar(score: float | None, mode: Mode, settings: ViewSettings, width: int) -> Text:
+    """Return a bar from 0 to 1 with a mark at each of the two thresholds."""
     filled = 0 if score is None else round(min(1.0, score) * width)
     bar = Text("█" * filled + "░" * (width - filled))
     bar.stylize(COLOUR[mode], 0, filled)
     bar.stylize(DIM, filled)
-    for level, at in ((look.tau_recover, Mode.RECOVER), (look.tau_halt, Mode.HALT)):
+    for level, at in ((settings.tau_recover, Mode.RECOVER), (settings.tau_halt, Mode.HALT)):
         column = round(level * width)
         if 0 <= column < width:
             mark = Text("┃", style=COLOUR[at])
@@ -229,7 +229,7 @@ def _score_bar(score: float | None, mode: Mode, look: Look, width: int) -> Text:
 
 
 def _score_curve(scores: Sequence[float | None], modes: Sequence[Mode], width: int) -> Text:
-    """The score's history, each point in the colour of its mode."""
+    """Return the score's history, each point in the colour of its mode."""
     line = sparkline(scores, width=width, high=1.0)
     ranks = [float(_SEVERITY[mode]) for mode in modes]
     curve = Text()
@@ -259,7 +259,7 @@ def _alerts(progress: Progress, count: int) -> RenderableType:
 
 
 def _without_mark(alert: Alert) -> str:
-    """The message without the step and code that stand beside it already."""
+    """Return the message without the step and code, which have columns of their own."""
     text = alert.message.removeprefix(f"step {alert.step}: ").removeprefix(alert.code)
     return text.strip(" :")
 
@@ -297,13 +297,13 @@ def _finished(rows: Sequence[FinishedEpisode], count: int, width: int) -> Render
     return table
 
 
-class Picture:
-    """A camera picture of half blocks: two pixels a character, 24 bit colour.
+class CameraImage:
+    """A camera image in half blocks: two pixels per character, 24-bit colour.
 
     Args:
         image: uint8 ``(H, W, 3)``; anything else is shown as a note.
-        columns: most characters wide.
-        rows: most characters high.
+        columns: largest width in characters.
+        rows: largest height in characters.
     """
 
     def __init__(self, image: Any, *, columns: int, rows: int) -> None:
@@ -311,7 +311,7 @@ class Picture:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if self._pixels is None:
-            yield Text("no picture of shape (H, W, 3)", style=DIM)
+            yield Text("not an image of shape (H, W, 3)", style=DIM)
             return
         for upper, lower in zip(self._pixels[::2], self._pixels[1::2], strict=True):
             yield from _line(upper, lower)
@@ -323,10 +323,10 @@ class Picture:
 
 
 def _shrunk(image: Any, *, columns: int, rows: int) -> NDArray[np.uint8] | None:
-    """Nearest-neighbour copy that fits, with an even number of rows."""
+    """Return a nearest-neighbour copy that fits, with an even number of rows."""
     try:
         pixels = np.asarray(image)
-    except Exception:  # a tensor on a device, or nothing that is a picture
+    except Exception:  # a tensor on a device, or not an image
         return None
     if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8 or 0 in pixels.shape:
         return None

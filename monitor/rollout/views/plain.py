@@ -1,4 +1,4 @@
-"""Progress as plain lines, one an event: for pipes, logs and CI."""
+"""Plain-text progress, one line per event: for pipes, logs and CI."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["PlainView", "clock", "verdict"]
 
 @final
 class PlainView:
-    """Says when an episode begins, when an alert is raised and how an episode ended.
+    """Reports when an episode begins, when an alert is raised and how an episode ended.
 
     Args:
-        write: takes one line without its newline.
+        write: called with one line, without its newline.
     """
 
     def __init__(self, write: Callable[[str], None]) -> None:
@@ -24,14 +24,14 @@ class PlainView:
         self._progress = Progress()
         self._mark = ""
 
-    def on_run(self, plan: RunStart) -> None:
-        """Say what is already done."""
-        self._progress.on_run(plan)
-        if plan.done:
-            self._write(f"resuming: {len(plan.done)} of {len(plan.specs)} episodes are finished")
+    def on_run(self, start: RunStart) -> None:
+        """Report the episodes that are already done."""
+        self._progress.on_run(start)
+        if start.done:
+            self._write(f"resuming: {len(start.done)} of {len(start.specs)} episodes are finished")
 
     def on_start(self, start: EpisodeStart) -> None:
-        """Say which episode begins."""
+        """Report which episode begins."""
         self._progress.on_start(start)
         self._mark = f"[{start.episode + 1}/{self._progress.total}] scene {start.spec.scene}"
         options = "".join(f", {key}={value}" for key, value in start.spec.options.items())
@@ -39,7 +39,7 @@ class PlainView:
         self._write(f'{self._mark}: "{start.instruction}"{options}{retry}')
 
     def on_step(self, record: StepRecord) -> None:
-        """Say what the monitor raised at this step."""
+        """Report the alerts of this step."""
         self._progress.on_step(record)
         for alert in record.decision.alerts:
             message = alert.message.removeprefix(f"step {alert.step}: ")
@@ -47,7 +47,7 @@ class PlainView:
             self._write(f"{self._mark} step {alert.step}: {code}{message}")
 
     def on_end(self, result: EpisodeResult) -> None:
-        """Say how the episode ended and how long the rest will take."""
+        """Report how the episode ended and how long the rest will take."""
         self._progress.on_end(result)
         left = self._progress.seconds_left()
         rest = f", about {clock(left)} left" if left else ""
@@ -55,7 +55,7 @@ class PlainView:
 
 
 def verdict(result: EpisodeResult) -> str:
-    """How an episode went, in one phrase."""
+    """Describe the result of an episode in one phrase."""
     parts = [f"{result.outcome} after {result.steps} steps"]
     if result.first_success is not None:
         parts.append(f"first success at step {result.first_success}")
@@ -71,7 +71,7 @@ def verdict(result: EpisodeResult) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Seconds as minutes and seconds.
+    """Format seconds as minutes and seconds.
 
     Example:
         >>> clock(75.4)

@@ -1,4 +1,4 @@
-"""What the views show of a run, kept step by step; no drawing here."""
+"""State of a run for the views, kept step by step."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ KEPT_ALERTS: Final = 50
 
 @dataclass
 class EpisodeProgress:
-    """The episode that runs now.
+    """The current episode.
 
     Attributes:
-        start: how it began.
-        horizon: steps after which the environment ends it; None where unknown.
-        scores: one a step, None while unknown.
-        modes: one a step.
-        distances: metres to the goal, one a step, None while unknown.
-        metrics: by metric id, one value a step.
-        last: the step that was decided last.
+        start: beginning of the episode.
+        horizon: number of steps after which the environment ends it; None if unknown.
+        scores: scores per step; None while unknown.
+        modes: modes per step.
+        distances: distances to the goal per step, metres; None while unknown.
+        metrics: values per step by metric id.
+        last: most recent step.
     """
 
     start: EpisodeStart
@@ -40,7 +40,7 @@ class EpisodeProgress:
     began: float = field(default_factory=perf_counter)
 
     def add(self, record: StepRecord) -> None:
-        """Take in one step."""
+        """Add one step."""
         decision = record.decision
         self.last = record
         self.scores.append(decision.score)
@@ -52,7 +52,7 @@ class EpisodeProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedEpisode:
-    """A row of the table of finished episodes; no curves where an earlier process ran it."""
+    """A row of the table of finished episodes; without curves if an earlier process ran it."""
 
     result: EpisodeResult
     scores: Sequence[float | None] = ()
@@ -61,12 +61,12 @@ class FinishedEpisode:
 
 @dataclass
 class Progress:
-    """The run so far. An observer like any other; the views read it.
+    """The run so far: an observer that the views read.
 
     Attributes:
-        total: episodes of the run; 0 until known.
-        finished: those that ended, in order.
-        current: the one that runs, or that ran last.
+        total: number of episodes of the run; 0 until known.
+        finished: finished episodes, in order.
+        current: current episode, or the last one.
         alerts: (scene, alert), newest last.
     """
 
@@ -77,11 +77,11 @@ class Progress:
     specs: Sequence[EpisodeSpec] = ()
     walls: list[float] = field(default_factory=list)
 
-    def on_run(self, plan: RunStart) -> None:
-        """Learn how many episodes there are and which are done."""
-        self.specs = plan.specs
-        self.total = len(plan.specs)
-        self.finished = [FinishedEpisode(result=result) for result in plan.done]
+    def on_run(self, start: RunStart) -> None:
+        """Set the number of episodes and those that are done."""
+        self.specs = start.specs
+        self.total = len(start.specs)
+        self.finished = [FinishedEpisode(result=result) for result in start.done]
 
     def on_start(self, start: EpisodeStart) -> None:
         """Begin a new current episode."""
@@ -89,7 +89,7 @@ class Progress:
         self.total = max(self.total, start.episode + 1)
 
     def on_step(self, record: StepRecord) -> None:
-        """Take in one step of it."""
+        """Add one step of it."""
         if self.current is None:
             return
         self.current.add(record)
@@ -97,7 +97,7 @@ class Progress:
         self.alerts.extend((scene, alert) for alert in record.decision.alerts)
 
     def on_end(self, result: EpisodeResult) -> None:
-        """Move it to the finished ones."""
+        """Move it to the finished episodes."""
         now = self.current
         self.walls.append(result.wall_s)
         self.finished.append(
@@ -110,7 +110,7 @@ class Progress:
 
     @property
     def running(self) -> bool:
-        """Whether an episode is under way."""
+        """Whether an episode is running."""
         if self.current is None:
             return False
         ended = self.finished[-1].result.episode if self.finished else None
@@ -118,25 +118,25 @@ class Progress:
 
     @property
     def episodes_done(self) -> float:
-        """Finished episodes plus the share of the running one."""
+        """Number of finished episodes plus the fraction of the running one."""
         share = 0.0
         if self.running and self.current is not None and self.current.horizon:
             share = min(1.0, len(self.current.scores) / self.current.horizon)
         return len(self.finished) + share
 
     def seconds_left(self) -> float | None:
-        """Estimate from this process's own pace; None before there is one."""
+        """Estimate the remaining time from this process's pace; None before there is one."""
         now = self.current
         share = self.episodes_done - len(self.finished)
         spent = perf_counter() - now.began if self.running and now is not None else 0.0
         pace = sum(self.walls) + spent, len(self.walls) + share
-        if pace[1] < 0.1:  # too little has been seen
+        if pace[1] < 0.1:  # too little to estimate from
             return None
         return max(0.0, (self.total - self.episodes_done) * pace[0] / pace[1])
 
 
 def horizon_of(env: Any) -> int | None:
-    """Steps after which an environment ends an episode, where it says so."""
+    """Return the number of steps after which an environment ends an episode, if it has one."""
     inner = getattr(env, "unwrapped", env)
     found = getattr(inner, "horizon_steps", None)
     if found is None:

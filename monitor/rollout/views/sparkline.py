@@ -1,4 +1,4 @@
-"""A curve in one line of text."""
+"""Curves in one line of text."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ UNKNOWN: Final = "·"
 
 
 def squeeze(values: Sequence[float | None], width: int) -> list[float | None]:
-    """Shorten a curve to at most ``width`` points, each the largest of its share.
+    """Shorten a curve to at most ``width`` points, each the maximum of its share.
 
-    The largest, because a peak that a mean would hide is what one looks for.
+    A mean would hide the peaks, which matter most.
 
     Example:
         >>> squeeze([1.0, 5.0, None, 2.0], 2)
@@ -37,10 +37,10 @@ def sparkline(
     """Draw a curve with block characters.
 
     Args:
-        values: points in order, None where unknown.
-        width: most characters to use.
+        values: points in order; None where unknown.
+        width: largest number of characters.
         low: value of the lowest block.
-        high: value of the highest block; None takes the largest value.
+        high: value of the highest block; None for the largest value.
 
     Example:
         >>> sparkline([None, 0.0, 0.5, 1.0], width=4, high=1.0)

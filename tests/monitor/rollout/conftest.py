@@ -131,7 +131,7 @@ class Reacher:
 
 @dataclass
 class Watcher:
-    """Keeps everything it is told."""
+    """Keeps everything it is notified of."""
 
     starts: list[EpisodeStart] = field(default_factory=list)
     steps: list[StepRecord] = field(default_factory=list)

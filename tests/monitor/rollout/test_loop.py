@@ -42,7 +42,7 @@ def test_an_episode_reaches_its_end_and_tells_its_observers(
         assert record.inputs.latency_s == pytest.approx(record.policy_ms / 1e3)
 
 
-def test_success_is_told_apart_by_moment(fake_env: Any, reacher: Any, monitor: Monitor) -> None:
+def test_success_is_recorded_by_moment(fake_env: Any, reacher: Any, monitor: Monitor) -> None:
     """Solved at steps 2 and 3 only, as in s = [0, 0, 1, 1, 0, 0]."""
     flags = [False, False, False, True, True, False, False]
 
@@ -180,7 +180,7 @@ def test_a_verdict_that_cannot_be_read_is_an_error(
     env = Batched()
     result = run_episode(env, reacher(), monitor, (watcher,))
     assert result.outcome == "error"
-    assert "2 values where one environment gives one" in result.message
+    assert "got 2 values, expected one per environment" in result.message
     assert "ENV_ERROR" in result.faults
     assert len(env.received) == first
     assert watcher.ends == [result]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from monitor.rollout.scene_state import world_of
+from monitor.rollout.scene_state import read_scene_state
 
 FULL: dict[str, Any] = {
     "object": "can",
@@ -19,7 +19,7 @@ FULL: dict[str, Any] = {
 
 
 def test_names_poses_grasp_and_contacts_are_kept_as_plain_numbers() -> None:
-    assert world_of(FULL) == {
+    assert read_scene_state(FULL) == {
         "object": "can",
         "target": "plate",
         "grasped": True,
@@ -47,19 +47,19 @@ def test_names_poses_grasp_and_contacts_are_kept_as_plain_numbers() -> None:
     ],
 )
 def test_what_has_another_form_is_left_out(name: str, odd: Any, left: Any) -> None:
-    found = world_of({**FULL, name: odd})
+    found = read_scene_state({**FULL, name: odd})
     assert found.pop(name, None) == left
-    assert found == {key: value for key, value in world_of(FULL).items() if key != name}
+    assert found == {key: value for key, value in read_scene_state(FULL).items() if key != name}
 
 
 def test_an_environment_that_says_nothing_has_no_world() -> None:
-    assert world_of({"success": True}) == {}
+    assert read_scene_state({"success": True}) == {}
 
 
 def test_forces_are_numbers_and_the_hardest_are_kept() -> None:
     odd = [("a", "b", np.nan), ("a", "c", np.inf), ("a", "d", 1.0)]
-    assert world_of({"contacts": odd})["contacts"] == [["a", "c", 1e9], ["a", "d", 1.0]]
+    assert read_scene_state({"contacts": odd})["contacts"] == [["a", "c", 1e9], ["a", "d", 1.0]]
     many = [("a", str(i), float(i)) for i in range(5000)]
-    kept = world_of({"contacts": many})["contacts"]
+    kept = read_scene_state({"contacts": many})["contacts"]
     assert len(kept) == 256
     assert min(row[2] for row in kept) == 5000 - 256

@@ -64,6 +64,6 @@ def test_layouts_that_are_not_there_are_refused(tmp_path: Path, part: str) -> No
         read_specs(f"{layouts(tmp_path, 5)}{part}")
 
 
-def test_a_file_of_layouts_is_no_list_of_indices(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="file of layouts"):
+def test_a_layout_file_is_not_a_list_of_indices(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="layout file"):
         parse_scenes(str(layouts(tmp_path, 1)))

@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from monitor.rollout.preflight.sensitivity import probe_policy  # noqa: E402
+from monitor.rollout.preflight.sensitivity import check_sensitivity  # noqa: E402
 from policies import load_policy  # noqa: E402
 from policies.learn.vocabulary import build_tokenizer  # noqa: E402
 
@@ -49,7 +49,7 @@ def cropped(embed: Callable[..., Any], ids: Any, visual: Any) -> Any:
 
 
 def test_the_right_one_looks_and_reads(policy: Any) -> None:
-    report = probe_policy(policy, IMAGE, RED)
+    report = check_sensitivity(policy, IMAGE, RED)
     assert report.fault is None
     assert (report.sees, report.reads, report.repeat) == (True, True, 0.0)
 
@@ -60,7 +60,7 @@ def test_a_copy_that_drops_its_picture_is_found_out(
 ) -> None:
     embed = policy.model.embed
     monkeypatch.setattr(policy.model, "embed", lambda ids, visual: damage(embed, ids, visual))
-    report = probe_policy(policy, IMAGE, RED)
+    report = check_sensitivity(policy, IMAGE, RED)
     assert report.fault == "VISION_BYPASS"
     assert report.reads is reads
 
@@ -69,4 +69,4 @@ def test_a_projector_of_zeros_is_found_out(policy: Any) -> None:
     with torch.no_grad():
         for weight in policy.model.projector.parameters():
             weight.zero_()
-    assert probe_policy(policy, IMAGE, RED).fault == "VISION_BYPASS"
+    assert check_sensitivity(policy, IMAGE, RED).fault == "VISION_BYPASS"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from monitor.rollout.preflight.sensitivity import probe_policy
+from monitor.rollout.preflight.sensitivity import check_sensitivity
 from policies.pi0.policy import PI0Policy
 
 WORDS = "put the red cube on the plate"
@@ -41,8 +41,8 @@ def make_causal(policy: PI0Policy) -> None:
 
 
 def test_the_right_one_passes(checkpoint: Path, picture: Any) -> None:
-    report = probe_policy(PI0Policy(checkpoint, steps=2), picture, WORDS)
-    assert report.measure == "plan"
+    report = check_sensitivity(PI0Policy(checkpoint, steps=2), picture, WORDS)
+    assert report.measure == "chunk"
     assert report.repeat == 0.0  # the noise is fixed by a reset
     assert (report.sees, report.reads, report.mixes, report.fault) == (True, True, True, None)
 
@@ -55,7 +55,7 @@ def test_broken_copies_fail(
 ) -> None:
     policy = PI0Policy(checkpoint, steps=2)
     damage(policy)
-    report = probe_policy(policy, picture, WORDS)
+    report = check_sensitivity(policy, picture, WORDS)
     assert report.fault == fault
     if fault == "PREFIX_CAUSAL":  # nothing but the check of the prefix notices
         assert report.prefix == 0.0

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from monitor.errors import ConfigError  # noqa: E402
-from monitor.rollout.preflight.sensitivity import probe_policy  # noqa: E402
+from monitor.rollout.preflight.sensitivity import check_sensitivity  # noqa: E402
 from policies import Observation, Policy, load_policy  # noqa: E402
 from policies.checkpoint import tensor_files  # noqa: E402
 from policies.openvla.policy import MINI_CHECKPOINT  # noqa: E402
@@ -99,8 +99,8 @@ def test_picture_and_instruction_both_matter(policy: Any, table_picture: Any, ou
 
 
 def test_the_check_before_a_run_passes(policy: Any, table_picture: Any) -> None:
-    report = probe_policy(policy, table_picture, RED)
-    assert (report.measure, report.repeat) == ("plan", 0.0)
+    report = check_sensitivity(policy, table_picture, RED)
+    assert (report.measure, report.repeat) == ("chunk", 0.0)
     assert (report.sees, report.reads, report.mixes, report.fault) == (True, True, True, None)
 
 

@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from monitor.errors import ConfigError  # noqa: E402
-from monitor.rollout.preflight.sensitivity import probe_policy  # noqa: E402
+from monitor.rollout.preflight.sensitivity import check_sensitivity  # noqa: E402
 from policies import Observation, Policy, load_policy  # noqa: E402
 from policies.action import ActionConvention  # noqa: E402
 from policies.spatialvla.camera import scale_matrix  # noqa: E402
@@ -167,7 +167,7 @@ def test_tokens_out_of_place_are_flagged(
 
 
 def test_the_probe_passes_the_right_model(policy: Any, image: Any) -> None:
-    report = probe_policy(policy, image, RED)
+    report = check_sensitivity(policy, image, RED)
     assert report.fault is None
     assert report.sees
     assert report.reads
@@ -180,7 +180,7 @@ def test_the_probe_refuses_a_model_whose_picture_is_dropped(
 ) -> None:
     real = policy.model.see
     monkeypatch.setattr(policy.model, "see", lambda *seen: real(*seen) * 0.0)
-    report = probe_policy(policy, image, RED)
+    report = check_sensitivity(policy, image, RED)
     assert report.fault == "VISION_BYPASS"
     assert report.reads
 
@@ -193,7 +193,7 @@ def test_the_probe_refuses_a_causal_prefix(
         return torch.full((1, 1, new, before + new), float("-inf")).triu(before + 1)
 
     monkeypatch.setattr(policy.model, "mask", causal)
-    report = probe_policy(policy, image, RED)
+    report = check_sensitivity(policy, image, RED)
     assert report.fault == "PREFIX_CAUSAL"
     assert report.prefix == 0.0
     assert report.sees

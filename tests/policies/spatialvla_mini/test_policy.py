@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from monitor.rollout.preflight.sensitivity import probe_policy  # noqa: E402
+from monitor.rollout.preflight.sensitivity import check_sensitivity  # noqa: E402
 from policies import Observation, Policy, load_policy  # noqa: E402
 from policies.checkpoint import tensor_files  # noqa: E402
 from policies.spatialvla.conv_depth import spread  # noqa: E402
@@ -126,7 +126,7 @@ def test_camera_picture_and_instruction_all_matter(
 
 
 def test_the_check_before_a_run_passes(policy: Any, table_picture: Any) -> None:
-    report = probe_policy(policy, table_picture, RED)
+    report = check_sensitivity(policy, table_picture, RED)
     assert (report.sees, report.reads, report.fault) == (True, True, None)
     assert report.prefix is not None
     assert report.prefix > 1e-3

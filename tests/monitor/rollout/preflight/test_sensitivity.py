@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from monitor.rollout.preflight.chance import means_apart
-from monitor.rollout.preflight.sensitivity import distance, probe_policy
+from monitor.rollout.preflight.sensitivity import check_sensitivity, distance
 from policies import Observation, PolicyOutput, load_policy
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (16, 16, 3)).astype(np.uint8)
 
 
 class Made:
-    """Logits from the picture's mean and the instruction, as told."""
+    """Logits from the image's mean and the instruction, as configured."""
 
     name = "made"
     signals: frozenset[str] = frozenset()
@@ -38,21 +38,21 @@ class Made:
 
 @pytest.mark.parametrize("sees", [True, False])
 @pytest.mark.parametrize("reads", [True, False])
-def test_the_probe_tells_looking_and_reading_apart(sees: bool, reads: bool) -> None:
-    report = probe_policy(Made(sees=sees, reads=reads), IMAGE, "put the red can on the plate")
+def test_image_and_instruction_sensitivity_are_separate(sees: bool, reads: bool) -> None:
+    report = check_sensitivity(Made(sees=sees, reads=reads), IMAGE, "put the red can on the plate")
     assert (report.sees, report.reads) == (sees, reads)
     assert report.fault == (None if sees else "VISION_BYPASS")
     assert report.repeat == 0.0
     assert report.measure == "token distribution"
 
 
-def test_chance_does_not_pass_for_sight() -> None:
+def test_randomness_does_not_count_as_image_sensitivity() -> None:
     policy = Made(sees=False, reads=False, chance=0.3)
-    assert probe_policy(policy, IMAGE, "put the red can on the plate").fault == "VISION_BYPASS"
+    assert check_sensitivity(policy, IMAGE, "put the red can on the plate").fault == "VISION_BYPASS"
 
 
-def test_a_policy_that_looks_at_nothing_is_refused() -> None:
-    report = probe_policy(load_policy("hold"), IMAGE, "wait")
+def test_a_policy_that_ignores_the_image_is_refused() -> None:
+    report = check_sensitivity(load_policy("hold"), IMAGE, "wait")
     assert report.fault == "VISION_BYPASS"
     assert report.measure == "action"
 
@@ -75,7 +75,7 @@ def test_distance_of_actions_is_relative() -> None:
 
 
 class Flow:
-    """Plans from noise that a reset fixes; the picture moves one small dimension of them."""
+    """Chunks from noise that a reset fixes; the image moves one small dimension of them."""
 
     name = "flow"
     signals = frozenset({"chunk", "samples"})
@@ -97,34 +97,36 @@ class Flow:
 
 
 def test_drawn_actions_are_compared_dimension_by_dimension() -> None:
-    report = probe_policy(Flow(sees=True), IMAGE, "put the red can on the plate")
+    report = check_sensitivity(Flow(sees=True), IMAGE, "put the red can on the plate")
     assert (report.measure, report.repeat, report.sees, report.mixes) == (
-        "plan",
+        "chunk",
         0.0,
         True,
         None,
     )
-    assert probe_policy(Flow(sees=False), IMAGE, "wait").fault == "VISION_BYPASS"
+    assert check_sensitivity(Flow(sees=False), IMAGE, "wait").fault == "VISION_BYPASS"
 
 
 @pytest.mark.parametrize(("change", "fault"), [(0.0, "PREFIX_CAUSAL"), (0.01, None), (None, None)])
-def test_a_promised_two_way_prefix_must_mix(change: float | None, fault: str | None) -> None:
-    assert probe_policy(Flow(sees=True, change=change), IMAGE, "put it there").fault == fault
-    assert probe_policy(Flow(sees=True, change=change), IMAGE, "").prefix is None
+def test_a_declared_bidirectional_prefix_must_be_one(
+    change: float | None, fault: str | None
+) -> None:
+    assert check_sensitivity(Flow(sees=True, change=change), IMAGE, "put it there").fault == fault
+    assert check_sensitivity(Flow(sees=True, change=change), IMAGE, "").prefix is None
 
 
-def test_what_else_is_sensed_is_the_same_in_every_question() -> None:
+def test_other_inputs_are_the_same_in_every_question() -> None:
     class Placed(Made):
         def act(self, observation: Observation) -> PolicyOutput:
             assert observation.tcp_position == (0.1, 0.2, 0.3)
             return super().act(observation)
 
     seen = {"image": IMAGE * 0, "tcp_position": (0.1, 0.2, 0.3)}
-    assert probe_policy(Placed(sees=True, reads=True), IMAGE, "put it", sensed=seen).sees
+    assert check_sensitivity(Placed(sees=True, reads=True), IMAGE, "put it", sensed=seen).sees
 
 
 class Server(Flow):
-    """Draws from noise that no reset fixes, as a policy server does."""
+    """Samples from noise that a reset does not fix, as a policy server does."""
 
     def __init__(self, *, sees: bool) -> None:
         super().__init__(sees=sees)
@@ -141,14 +143,14 @@ class Server(Flow):
 
 
 @pytest.mark.parametrize("sees", [True, False])
-def test_a_policy_that_draws_anew_is_judged_by_its_means(sees: bool) -> None:
-    report = probe_policy(Server(sees=sees), IMAGE, "put the red can on the plate")
+def test_a_policy_with_unfixed_noise_is_compared_by_means(sees: bool) -> None:
+    report = check_sensitivity(Server(sees=sees), IMAGE, "put the red can on the plate")
     assert (report.measure, report.sees, report.reads) == ("mean action", sees, False)
     assert report.repeat == 0.0
     assert report.fault == (None if sees else "VISION_BYPASS")
 
 
-def test_chance_is_seldom_taken_for_a_difference() -> None:
+def test_chance_rarely_counts_as_a_difference() -> None:
     rng = np.random.default_rng(0)
     sets = rng.standard_normal((2, 2000, 8, 7))
     taken = sum(means_apart(one, other) > 0.0 for one, other in zip(*sets, strict=True))

@@ -1,4 +1,4 @@
-"""What is refused before step 0, and what is only said."""
+"""Findings that prevent a start, and those that are only warnings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCENE = EpisodeSpec(scene=0)
 
 
 class Looker:
-    """Its action follows the picture's mean and the instruction's length, unless it is blind."""
+    """Its action follows the image's mean and the instruction's length, unless it is blind."""
 
     name = "looker"
     signals: frozenset[str] = frozenset()
@@ -48,13 +48,13 @@ def codes(report: StartReport, *, refuses: bool = True) -> set[str]:
     return {one.code for one in report.findings if one.refuses is refuses}
 
 
-def test_a_policy_that_fits_and_looks_may_start(fake_env: Callable[..., Any]) -> None:
+def test_a_compatible_sensitive_policy_may_start(fake_env: Callable[..., Any]) -> None:
     env = fake_env()
     report = check_start(env, Looker(), SCENE)
     assert (report.findings, report.skipped) == ((), "")
     assert report.probe is not None
     assert report.probe.sees
-    assert not env.received  # asked, never moved
+    assert not env.received  # called, never moved
     report.require()
 
 
@@ -65,7 +65,7 @@ def test_a_blind_policy_is_refused(fake_env: Callable[..., Any]) -> None:
         report.require()
 
 
-def test_a_causal_prefix_is_refused_where_two_ways_are_promised(
+def test_a_causal_prefix_is_refused_if_bidirectional_is_declared(
     fake_env: Callable[..., Any],
 ) -> None:
     class Prefixed(Looker):
@@ -91,7 +91,7 @@ def test_policies_that_are_blind_by_design_are_exempt(
     assert (report.findings, report.probe) == ((), None)
 
 
-def test_a_policy_that_does_not_read_is_only_told_of(fake_env: Callable[..., Any]) -> None:
+def test_ignoring_the_instruction_is_only_a_warning(fake_env: Callable[..., Any]) -> None:
     report = check_start(fake_env(), Looker(reads=False), SCENE)
     assert codes(report, refuses=False) == {"INSTRUCTION_BYPASS"}
     report.require()
@@ -101,7 +101,7 @@ def test_the_actions_dimension(fake_env: Callable[..., Any]) -> None:
     policy = Looker(size=6)
     report = check_start(fake_env(), policy, SCENE)
     assert codes(report) == {"ACTION_SHAPE"}
-    assert policy.asked == 1  # what does not fit is not probed
+    assert policy.asked == 1  # an incompatible policy is not probed
 
 
 def test_the_action_space(fake_env: Callable[..., Any]) -> None:
@@ -121,7 +121,7 @@ def test_the_action_space(fake_env: Callable[..., Any]) -> None:
         (lambda image: None, "none"),
     ],
 )
-def test_the_pictures_format(
+def test_the_image_format(
     change: Callable[[Any], Any], words: str, fake_env: Callable[..., Any]
 ) -> None:
     env = fake_env()
@@ -176,7 +176,7 @@ def test_the_policys_statistics_against_what_is_expected(
 @pytest.mark.parametrize(
     ("base", "expected"), [(32000, set()), (32064, {"OFF_VOCAB_TOKEN"}), (None, set())]
 )
-def test_a_vocabulary_counted_with_its_padding_is_told_of(
+def test_a_vocabulary_size_with_padding_is_a_warning(
     base: int | None, expected: set[str], fake_env: Callable[..., Any]
 ) -> None:
     class Speaker(Looker):
@@ -286,7 +286,7 @@ def test_a_run_halts_a_policy_that_does_not_keep_to_its_own_statistics(
     assert faults(tmp_path / "fine") == {}
 
 
-def test_the_contract_is_told_in_words(fake_env: Callable[..., Any]) -> None:
+def test_the_contract_is_described_in_words(fake_env: Callable[..., Any]) -> None:
     env, policy = fake_env(), cast(Any, Looker())
     env.robot = policy.robot = ROBOTS["widowx"]
     low = np.append(-0.6 * HIGH[:6], 0.0)
@@ -298,7 +298,7 @@ def test_the_contract_is_told_in_words(fake_env: Callable[..., Any]) -> None:
     assert report.contract["unnorm_key"] == "bridge_orig"
     assert report.contract["gripper"] == "absolute, +1 opens"
     assert report.contract["action"].startswith("7 numbers (-0.05 to 0.05")
-    assert report.contract["picture"].endswith("3 uint8")
+    assert report.contract["image"].endswith("3 uint8")
 
 
 def test_a_robot_of_the_same_name_with_another_gripper_is_refused(

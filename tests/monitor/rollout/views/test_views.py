@@ -20,9 +20,9 @@ from rich.console import Console  # noqa: E402
 
 from monitor.rollout.recorders.video import VideoRecorder, with_score  # noqa: E402
 from monitor.rollout.views.live import LiveView, save_screenshot  # noqa: E402
-from monitor.rollout.views.panels import Look, Picture, view  # noqa: E402
+from monitor.rollout.views.panels import CameraImage, ViewSettings, view  # noqa: E402
 
-LOOK = Look(
+SETTINGS = ViewSettings(
     title="fake · reacher",
     calibration="uncalibrated: reference quantiles",
     tau_recover=0.45,
@@ -34,7 +34,7 @@ SPECS = [EpisodeSpec(scene=scene) for scene in range(3)]
 
 def drawn(progress: Progress, *, width: int = 124, height: int = 40) -> str:
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=False)
-    console.print(view(progress, LOOK, width=width, height=height))
+    console.print(view(progress, SETTINGS, width=width, height=height))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -83,24 +83,24 @@ def test_a_terminal_is_drawn_on_and_left_in_order(
 ) -> None:
     sink = io.StringIO()
     console = Console(file=sink, force_terminal=True, width=120, height=40)
-    with LiveView(LOOK, console=console) as live:
+    with LiveView(SETTINGS, console=console) as live:
         run_episodes(fake_env(), reacher(), monitor, SPECS, observers=(live,))
     text = sink.getvalue()
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
     assert "3 success" in text
 
 
-def test_a_screenshot_is_a_picture_of_the_view(
+def test_a_screenshot_shows_the_view(
     fake_env: Any, reacher: Any, monitor: Monitor, tmp_path: Path
 ) -> None:
-    path = tmp_path / "pictures" / "live.svg"
-    with LiveView(LOOK, console=None, screenshot=path) as live:
+    path = tmp_path / "images" / "live.svg"
+    with LiveView(SETTINGS, console=None, screenshot=path) as live:
         run_episodes(fake_env(), reacher(), monitor, SPECS, observers=(live,))
     content = path.read_text(encoding="utf-8")
     assert content.startswith("<svg")
     assert "reach" in content
     before = content
-    save_screenshot(live.progress, LOOK, path)
+    save_screenshot(live.progress, SETTINGS, path)
     assert path.read_text(encoding="utf-8") != before
 
 
@@ -128,18 +128,18 @@ def test_time_left_follows_the_pace(progress: Progress) -> None:
 @pytest.mark.parametrize(
     "image", [None, "x", np.zeros((4, 4)), np.zeros((4, 4, 3)), np.zeros((0, 4, 3))]
 )
-def test_what_is_no_picture_is_a_note(image: Any) -> None:
+def test_anything_but_an_image_is_a_note(image: Any) -> None:
     console = Console(file=io.StringIO(), width=60)
-    console.print(Picture(image, columns=20, rows=10))
+    console.print(CameraImage(image, columns=20, rows=10))
     assert isinstance(console.file, io.StringIO)
-    assert "no picture" in console.file.getvalue()
+    assert "not an image" in console.file.getvalue()
 
 
-def test_a_picture_keeps_its_colours_and_fits() -> None:
+def test_an_image_keeps_its_colours_and_fits() -> None:
     image = np.zeros((50, 100, 3), np.uint8)
     image[:25] = (248, 0, 0)
     console = Console(file=io.StringIO(), width=60, force_terminal=True, color_system="truecolor")
-    console.print(Picture(image, columns=20, rows=20))
+    console.print(CameraImage(image, columns=20, rows=20))
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().rstrip("\n").split("\n")
     assert len(lines) == 5
@@ -165,7 +165,7 @@ def test_clock() -> None:
     ]
 
 
-def test_a_film_has_a_frame_a_step_and_one_for_the_end(
+def test_a_video_has_one_frame_per_step_and_one_for_the_end(
     fake_env: Any, reacher: Any, monitor: Monitor, tmp_path: Path
 ) -> None:
     imageio = pytest.importorskip("imageio.v2")
