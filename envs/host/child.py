@@ -9,7 +9,6 @@ from __future__ import annotations
 import faulthandler
 import fcntl
 import importlib.abc
-import importlib.machinery
 import importlib.util
 import os
 import signal
@@ -17,7 +16,6 @@ import socket
 import sys
 import threading
 from pathlib import Path
-from types import ModuleType
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -35,36 +33,9 @@ class _OurPackages(importlib.abc.MetaPathFinder):
         if fullname not in OURS:
             return None
         folder = ROOT / fullname
-        loader = _Later(folder / "__init__.py") if fullname == "monitor" else None
         return importlib.util.spec_from_file_location(
-            fullname,
-            folder / "__init__.py",
-            loader=loader,
-            submodule_search_locations=[str(folder)],
+            fullname, folder / "__init__.py", submodule_search_locations=[str(folder)]
         )
-
-
-class _Later(importlib.abc.Loader):
-    """Runs a package's own file only when one of its names is asked for.
-
-    ``monitor.errors`` is all that most environments need of the monitor; the monitor itself takes
-    a second to import, and pydantic.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Put the import off."""
-
-        def ask(name: str) -> object:
-            if name in module.__dict__ or (name.startswith("__") and name != "__all__"):
-                raise AttributeError(name)
-            module.__dict__.pop("__getattr__", None)
-            exec(compile(self._path.read_bytes(), str(self._path), "exec"), module.__dict__)
-            return getattr(module, name)
-
-        module.__dict__["__getattr__"] = ask
 
 
 def die_with(watched: int) -> None:
