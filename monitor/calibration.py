@@ -1,6 +1,6 @@
-"""The calibration record: how signals look in successful rollouts, and the thresholds from it.
+"""Calibration record: the signals of successful rollouts, and the thresholds fitted on them.
 
-It is fitted offline (``monitor.study.calibrate``) and only evaluated here.
+It is fitted offline (:mod:`monitor.study.calibrate`) and only read here.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ SCHEMA = 1
 
 
 class TailTable(BaseModel):
-    """Distribution of one signal among the steps of successful rollouts.
-
-    ``levels[i]`` is the share of steps with a value at or below ``values[i]``; beyond the last
-    level the tail falls exponentially with ``tail_scale`` (the mean excess, in the signal's unit).
-    """
+    """Distribution of one signal over the steps of successful rollouts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     levels: tuple[Annotated[float, Field(ge=0, lt=1)], ...]
+    """Share of steps with a value at or below the value of the same index, rising."""
     values: tuple[FiniteFloat, ...]
+    """Value of the signal at each level, in the signal's unit."""
     tail_scale: Annotated[FiniteFloat, Field(gt=0)]
+    """Mean excess beyond the last level, in the signal's unit; the tail falls exponentially."""
 
     @model_validator(mode="after")
     def _ordered(self) -> TailTable:
@@ -36,8 +35,8 @@ class TailTable(BaseModel):
         sorted_values = all(a <= b for a, b in zip(self.values, self.values[1:], strict=False))
         if not (same and rising and sorted_values):
             message = (
-                f"levels ({len(self.levels)}) and values ({len(self.values)}) must be two or more, "
-                "as many of the one as of the other, levels rising and values not falling"
+                f"levels ({len(self.levels)}) and values ({len(self.values)}) must have the same "
+                "length of at least two, with rising levels and values that do not fall"
             )
             raise ValueError(message)
         return self
@@ -49,8 +48,11 @@ class FilterNoise(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     measurement_std_m: Annotated[FiniteFloat, Field(gt=0)]
+    """Standard deviation of the measured distance, metres."""
     process_std_m: Annotated[FiniteFloat, Field(ge=0)]
+    """Standard deviation of the distance's own change per step, metres."""
     process_std_velocity: Annotated[FiniteFloat, Field(ge=0)]
+    """Standard deviation of the velocity's change per step, metres per step."""
 
 
 class Calibration(BaseModel):
@@ -60,29 +62,37 @@ class Calibration(BaseModel):
 
     schema_version: int = SCHEMA
     policy: str
+    """Name of the policy."""
     env: str
+    """Name of the environment."""
     task: str | None = None
+    """Key of the task, if all rollouts had the same."""
     alpha: Annotated[float, Field(gt=0, lt=1)]
-    """Promised rate of false alarms on successful rollouts."""
+    """Promised false-alarm rate on successful rollouts."""
     n_success: Annotated[int, Field(ge=1)]
+    """Number of successful rollouts that it was fitted on."""
     tau_recover: Annotated[float, Field(ge=0)]
-    """Scores from here on ask for recovery; above 1 means never."""
+    """Score from which RECOVER begins; above 1 means never."""
     tau_halt: Annotated[float, Field(ge=0)]
+    """Score from which HALT begins; above 1 means never."""
     signals: dict[str, TailTable]
+    """Distribution of each signal by metric id."""
     noise: FilterNoise | None = None
-    """Of the distance filter, in place of the configuration's; the tables were made with it."""
+    """Noise of the distance filter that the tables were made with, in place of the
+    configuration's; None keeps the configuration's."""
     created_from: tuple[str, ...] = ()
+    """Runs and episodes that it was fitted on."""
     config_hash: str = ""
     """:meth:`monitor.config.MonitorConfig.score_hash` of the configuration it was fitted with."""
 
     def save(self, path: Path) -> None:
-        """Write as JSON."""
+        """Write the calibration as a JSON file."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path | str) -> Calibration:
-        """Read a file that :meth:`save` wrote.
+        """Read a file written by :meth:`save`.
 
         Raises:
             CalibrationError: the file is missing, is not JSON or does not fit the schema.

@@ -1,4 +1,4 @@
-"""The subcommands put together; importing this imports typer and nothing heavier."""
+"""The commands in one application; importing this imports nothing heavier than typer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["app"]
 
 app = typer.Typer(
     name="vlawatch",
-    help="Watch a Vision-Language-Action policy move a robot: score, alert, recover, halt, record.",
+    help="Monitor a vision-language-action policy: score, alert, recover, halt, record.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -55,10 +55,11 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _main(
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Debug log, with tracebacks, on stderr.")
+        bool, typer.Option("--verbose", "-v", help="Log debug lines and tracebacks to stderr.")
     ] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Version.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     if verbose:

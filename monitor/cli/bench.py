@@ -131,7 +131,7 @@ def sampling(
     calls: Annotated[int, typer.Option("--calls", min=1, help="Number of calls to time.")] = 50,
     as_json: options.AsJson = False,
 ) -> None:
-    """Time sampled actions from one prefill against whole inferences, and compute the cost at 7B."""
+    """Time sampled actions from one prefill against whole inferences; compute it for 7B."""
     from monitor.cli.session import one_thread
 
     one_thread()

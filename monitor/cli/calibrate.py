@@ -16,23 +16,20 @@ __all__ = ["calibrate"]
 def calibrate(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs on clean scenes.")],
     out: Annotated[Path, typer.Option("--out", help="Calibration file to write.")],
-    alpha: Annotated[
-        float,
-        typer.Option("--alpha", min=0.0, max=1.0, help="False alarms allowed on successes."),
-    ] = 0.1,
-    monitor: Annotated[
-        str | None,
-        typer.Option("--monitor", help="Fit for this configuration instead of the runs' own."),
-    ] = None,
+    alpha: options.Alpha = 0.1,
+    monitor: options.OtherMonitor = None,
     fit_noise: Annotated[
         bool,
-        typer.Option("--fit-noise", help="Fit the distance filter's noises (maximum likelihood)."),
+        typer.Option(
+            "--fit-noise", help="Fit the noise of the distance filter too (maximum likelihood)."
+        ),
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Fit thresholds on successful runs.
 
-    Signal tables and split-conformal thresholds, from the successful episodes alone. Refuses where there are too few of them for alpha, and says how many are missing.
+    Signal tables and split-conformal thresholds, from the successful episodes alone. Refuses if
+    they are too few for alpha, and says how many are missing.
     """
     from monitor.config import load_config
     from monitor.study.calibrate import calibrate as fit
@@ -55,5 +52,5 @@ def calibrate(
         noise = fitted.noise
         emit(
             f"distance filter: measurement {noise.measurement_std_m:.2g} m, process "
-            f"{noise.process_std_m:.2g} m and {noise.process_std_velocity:.2g} m/step a step"
+            f"{noise.process_std_m:.2g} m and {noise.process_std_velocity:.2g} m/step per step"
         )

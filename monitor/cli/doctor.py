@@ -1,4 +1,4 @@
-"""``vlawatch doctor``: what this machine lacks."""
+"""``vlawatch doctor``: what is missing on this machine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["doctor"]
 
 def doctor(
     render: Annotated[
-        bool, typer.Option("--render/--no-render", help="Also render a picture; takes seconds.")
+        bool, typer.Option("--render/--no-render", help="Also render an image; takes seconds.")
     ] = True,
     as_json: options.AsJson = False,
 ) -> None:
-    """Say what this machine lacks.
+    """Check what is missing on this machine.
 
-    Each thing with the command that mends it. Exit code 3 if the main job cannot run.
+    Each check with the command that fixes it. Exit code 3 if the main job cannot run.
     """
     from monitor.doctor import examine, exit_code, to_text
 

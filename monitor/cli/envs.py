@@ -1,4 +1,4 @@
-"""``vlawatch envs``: which environments there are, and which layouts this machine can show."""
+"""``vlawatch envs``: the environments, and the layouts that this machine can show."""
 
 from __future__ import annotations
 
@@ -18,31 +18,33 @@ __all__ = ["envs"]
 log = logging.getLogger(__name__)
 
 _DEADLINE_S: Final = 60.0
-"""Longest step of an environment in another Python."""
+"""Step timeout of an environment in another Python, seconds."""
 
 
 def envs(
     scenes: Annotated[
         str | None,
-        typer.Option("--scenes", help="Check a file of layouts instead: FILE.json#0:500."),
+        typer.Option("--scenes", help="File of layouts to check instead: FILE.json#0:500."),
     ] = None,
     assets: Annotated[
         Path | None,
         typer.Option(
             "--assets",
-            help="SimplerEnv's data folder; by default as MS2_REAL2SIM_ASSET_DIR or MS_ASSET_DIR say.",
+            help="SimplerEnv's data folder. Default: MS2_REAL2SIM_ASSET_DIR, else MS_ASSET_DIR.",
         ),
     ] = None,
     check: Annotated[
         str | None,
-        typer.Option("--check", help="Put this environment through the contract's battery."),
+        typer.Option("--check", help="Environment to test against the contract."),
     ] = None,
     env_python: options.EnvPython = None,
     as_json: options.AsJson = False,
 ) -> None:
     """List the environments.
 
-    With `--scenes` it checks a file of layouts: which of its scenes the object models on this machine can show, and why not the others. With `--check NAME` it tests what an environment's values mean; exit code 1 if a check fails. `--env-python` makes it in another Python.
+    With `--scenes`: which scenes of a file of layouts the object models on this machine can show,
+    and why not the others. With `--check NAME`: tests what an environment's values mean; exit code
+    1 if a check fails. `--env-python` runs it in another Python.
     """
     if scenes is not None:
         _layouts(scenes, assets, as_json=as_json)
@@ -123,7 +125,7 @@ def _layouts(text: str, assets: Path | None, *, as_json: bool) -> None:
 
 
 def _ranges(scenes: list[int]) -> str:
-    """Sorted indices as ``--scenes`` reads them, runs of three and more as a range."""
+    """Return sorted indices as ``--scenes`` reads them, three and more in a row as a range."""
     text: list[str] = []
     run: list[int] = []
     for scene in [*sorted(set(scenes)), None]:

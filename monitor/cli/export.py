@@ -1,4 +1,4 @@
-"""``vlawatch export``: a run for other people's tools."""
+"""``vlawatch export``: a run in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["export"]
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="Folder of the run.")],
+    run: options.RunFolder,
     parquet: Annotated[
         bool, typer.Option("--parquet", help="Write steps.parquet and episodes.parquet.")
     ] = False,
     lerobot: Annotated[
-        Path | None, typer.Option("--lerobot", help="New folder for a LeRobot dataset (v3.0).")
+        Path | None, typer.Option("--lerobot", help="New folder for a LeRobot v3.0 dataset.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for --parquet; by default the run's.")
+        Path | None, typer.Option("--out", help="Folder for --parquet. Default: the run's.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -32,7 +32,7 @@ def export(
         msg = "say which format: --parquet, --lerobot DIR or both"
         raise ConfigError(msg)
     if out is not None and not parquet:
-        msg = "--out is the folder of --parquet, which is not given; --lerobot takes its own"
+        msg = "--out is the folder of --parquet, which is not given; --lerobot names its own"
         raise ConfigError(msg)
     written: list[Path] = []
     if parquet:

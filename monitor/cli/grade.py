@@ -1,4 +1,4 @@
-"""``vlawatch grade``: a rule-based grade of execution, fitted to experts' scores."""
+"""``vlawatch grade``: a rule-based grade of execution, fitted to expert scores."""
 
 from __future__ import annotations
 
@@ -22,34 +22,36 @@ __all__ = ["grade"]
 
 
 def grade(
-    run: Annotated[Path, typer.Argument(help="Folder of the run.")],
+    run: options.RunFolder,
     experts: Annotated[
         list[Path] | None,
-        typer.Option("--experts", help="CSV of experts' scores, 1 to 10; repeatable."),
+        typer.Option("--experts", help="CSV file of expert scores, 1 to 10; repeatable."),
     ] = None,
     saved: Annotated[
-        Path | None, typer.Option("--with", help="Grade that was fitted before, to be applied.")
+        Path | None, typer.Option("--with", help="File of a fitted grade to apply.")
     ] = None,
     sheet: Annotated[
-        Path | None, typer.Option("--sheet", help="Write an empty rating sheet (CSV).")
+        Path | None, typer.Option("--sheet", help="Empty rating sheet to write (CSV).")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="File for the fitted grade.")] = None,
     train_share: Annotated[
-        float, typer.Option(min=0.05, max=0.95, help="Share of the episodes to fit on.")
+        float, typer.Option(min=0.05, max=0.95, help="Share of the episodes to fit on, 0 to 1.")
     ] = 0.5,
-    seed: Annotated[int, typer.Option(min=0, help="Of the split and of the search.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed for the data split and the optimizer.")
+    ] = 0,
     collision_penalty: Annotated[
-        float, typer.Option(min=1.0, help="Divides the indicators where something was hit.")
+        float, typer.Option(min=1.0, help="Divisor applied to episodes with a collision.")
     ] = 2.0,
     failure_penalty: Annotated[
-        float, typer.Option(min=1.0, help="The same where the task was not solved.")
+        float, typer.Option(min=1.0, help="Divisor applied to failed episodes.")
     ] = 2.0,
     as_json: options.AsJson = False,
 ) -> None:
-    """Grade execution as experts would, by rules.
+    """Grade execution by rules, as experts would.
 
-    --sheet writes what raters fill in, --experts fits weights to their scores on a part of the
-    episodes and measures agreement on the others, --with applies a grade that was fitted before.
+    --sheet writes a sheet for raters to fill in. --experts fits weights to their scores on some of
+    the episodes and measures the agreement on the others. --with applies a fitted grade.
     """
     from monitor.errors import ConfigError
     from monitor.study.episodes import Run
@@ -60,13 +62,13 @@ def grade(
     from monitor.trace import check_writable
 
     if sheet is None and saved is None and not experts:
-        msg = "say what to do: --sheet FILE, --experts FILE or --with FILE"
+        msg = "nothing to do: give --sheet FILE, --experts FILE or --with FILE"
         raise ConfigError(msg)
     if sheet is not None and (saved is not None or experts):
         msg = "--sheet writes an empty sheet; give it without --experts and --with"
         raise ConfigError(msg)
     if out is not None and (saved is not None or not experts):
-        msg = "--out is for a grade that is fitted: give --experts, without --with"
+        msg = "--out saves a grade that is fitted here: give --experts, without --with"
         raise ConfigError(msg)
     loaded = Run.load(run)
     if sheet is not None:
@@ -114,7 +116,7 @@ def _show(
     *,
     as_json: bool,
 ) -> None:
-    """Write grades by episode, and where there are experts, how far they agree."""
+    """Print the grade of each episode and, with expert scores, the agreement."""
     from monitor.study.agreement import icc
     from monitor.study.grade_fit import agree
 

@@ -1,4 +1,4 @@
-"""Entry of the console script: exit codes, logging, and what happens when something is missing."""
+"""Entry point of the console script: logging, exit codes, and errors in one line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WRONG_PLACE: Final = (
     NotADirectoryError,
     PermissionError,
 )
-ASK_DOCTOR: Final = "`vlawatch doctor` says what this machine lacks"
+ASK_DOCTOR: Final = "`vlawatch doctor` lists what is missing on this machine"
 NEEDS_EXTRA: Final = "the command line needs {name}: pip install 'vlawatch[cli]'"
 
 
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Args:
-        arguments: without the program's name; None takes those of the process.
+        arguments: arguments without the program's name; None takes those of the process.
 
     Returns:
         The exit code.
@@ -87,7 +87,7 @@ def _exit_code(app: Any, arguments: Sequence[str] | None) -> int:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """End as Ctrl-C does, so that a run that is told to stop still writes its summary."""
+    """End as Ctrl-C does, so that a run that is terminated still writes its summary."""
     raise KeyboardInterrupt
 
 

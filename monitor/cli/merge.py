@@ -14,13 +14,14 @@ __all__ = ["merge"]
 
 
 def merge(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, such as a sweep's parts.")],
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, e.g. the parts of a sweep.")],
     out: Annotated[Path, typer.Option("--out", help="Folder of the new run.")],
     as_json: options.AsJson = False,
 ) -> None:
     """Put the episodes of several runs into one.
 
-    Refuses runs of another environment, policy, monitor, calibration or seed, and episodes that two of them hold.
+    Refuses runs that differ in environment, policy, monitor, calibration or seed, and episodes
+    that are in two of them.
     """
     from monitor.study.merge import merge_runs
 

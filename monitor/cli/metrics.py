@@ -1,4 +1,4 @@
-"""``vlawatch metrics``: which metrics there are."""
+"""``vlawatch metrics``: the metrics."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What goes to stdout and to stderr, and the exit codes."""
+"""Output to stdout, log to stderr, and the exit codes."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -25,7 +25,7 @@ class Exit(IntEnum):
 
 
 class _Stderr(logging.Handler):
-    """Writes to the stderr of the moment, which a live view may have put itself before."""
+    """Writes to the current stderr, which a live view may have replaced."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -36,7 +36,7 @@ class _Stderr(logging.Handler):
 
 
 def start_logging() -> None:
-    """Send the log to stderr: our own lines bare, others' with their level."""
+    """Send the log to stderr: our own info lines bare, all others with their level."""
     root = logging.getLogger()
     if any(isinstance(handler, _Stderr) for handler in root.handlers):
         return
@@ -49,7 +49,7 @@ def start_logging() -> None:
 
 
 def set_verbose() -> None:
-    """Show debug lines too, with the tracebacks of what became a fault."""
+    """Log debug lines too, with the tracebacks of exceptions that became faults."""
     for name in ("vlawatch", "monitor", "policies", "envs"):
         logging.getLogger(name).setLevel(logging.DEBUG)
 
@@ -98,13 +98,6 @@ def emit_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: 
     for line in cells:
         table.add_row(*(Text(cell) for cell in line))
     Console().print(table)
-
-
-def emit_mapping(values: Mapping[str, Any]) -> None:
-    """Write a mapping, one key a line."""
-    width = max((len(key) for key in values), default=0)
-    for key, value in values.items():
-        emit(f"{key:<{width}}  {_cell(value)}")
 
 
 def _cell(value: Any) -> str:

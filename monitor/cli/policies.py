@@ -1,4 +1,4 @@
-"""``vlawatch policies``: which policies there are."""
+"""``vlawatch policies``: the policies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["policies"]
 def policies(as_json: options.AsJson = False) -> None:
     """List the policies: checkpoints, robots, signals, and what to install.
 
-    `--json` has every public checkpoint; the table the usual one. The robots are for
+    The table has the usual checkpoint, `--json` every public one. The robots are values of
     `--policy-arg robot=NAME`.
     """
     from policies import list_policies

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
 from monitor.cli import options
@@ -14,18 +11,15 @@ __all__ = ["replay"]
 
 
 def replay(
-    run: Annotated[Path, typer.Argument(help="Folder of the run.")],
-    monitor: Annotated[
-        str | None,
-        typer.Option("--monitor", help="Another monitor configuration: name or YAML file."),
-    ] = None,
+    run: options.RunFolder,
+    monitor: options.OtherMonitor = None,
     calibration: options.CalibrationFile = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Decide a recorded run again.
 
-    With the run's own configuration every metric, score and mode must be the same to the last
-    bit (exit code 1 if one is not). With --monitor or --calibration the differences are the result.
+    With the run's own configuration every metric, score and mode must be identical to the last bit
+    (exit code 1 if one is not). With --monitor or --calibration the differences are the result.
     """
     from monitor.calibration import Calibration
     from monitor.config import load_config

@@ -1,4 +1,4 @@
-"""``vlawatch report``: a page to look at."""
+"""``vlawatch report``: an HTML page about runs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["report"]
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs.")],
+    runs: options.Runs,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="File to write; by default report.html in the first run."),
+        typer.Option("--out", help="File to write. Default: report.html in the first run."),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Write a page about runs.
 
-    One self-contained HTML file about one or several runs, and a PNG beside it.
+    One self-contained HTML file about one or several runs, and a PNG next to it.
     """
     from monitor.study.report import write_report
 

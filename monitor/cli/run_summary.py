@@ -44,7 +44,8 @@ def show_summary(result: RunResult, planned: int, *, as_json: bool) -> None:
 def _rates(summary: Mapping[str, Any]) -> Iterator[str]:
     rate = summary.get("pass_rate")
     if rate and rate.get("value") is not None:
-        yield f"pass rate {_interval(rate, ', 95 % Wilson')} of {summary.get('completed')} completed"
+        completed = summary.get("completed")
+        yield f"pass rate {_interval(rate, ', 95 % Wilson')} of {completed} completed"
         careful = summary["conservative_rate"]
         if careful["total"] > rate["total"]:
             yield (

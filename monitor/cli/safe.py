@@ -1,4 +1,4 @@
-"""``vlawatch safe``: a probe on the policy's features, which says how likely a rollout fails."""
+"""``vlawatch safe``: a classifier on the policy's features that predicts failure."""
 
 from __future__ import annotations
 
@@ -15,28 +15,34 @@ __all__ = ["safe"]
 
 def safe(
     runs: Annotated[
-        list[Path], typer.Argument(help="Folders of runs with --keep-hidden, failures included.")
+        list[Path], typer.Argument(help="Folders of runs with --keep-hidden, with failures.")
     ],
-    out: Annotated[Path, typer.Option("--out", help="File of the probe to write (.npz).")],
+    out: Annotated[Path, typer.Option("--out", help="Probe file to write (.npz).")],
     alpha: Annotated[
         float,
-        typer.Option("--alpha", min=0.0, max=1.0, help="Successes allowed to leave the band."),
+        typer.Option(
+            "--alpha",
+            min=0.0,
+            max=1.0,
+            help="Share of successes allowed to leave the conformal band.",
+        ),
     ] = 0.1,
-    units: Annotated[int, typer.Option("--units", min=1, help="Of the inner layer.")] = 256,
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Passes over the data.")] = 300,
-    penalty: Annotated[
-        float, typer.Option("--penalty", min=0.0, help="On the squared weights.")
-    ] = 1e-2,
+    units: Annotated[int, typer.Option("--units", min=1, help="Hidden units.")] = 256,
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Training epochs.")] = 300,
+    penalty: Annotated[float, typer.Option("--penalty", min=0.0, help="L2 penalty.")] = 1e-2,
     unseen: Annotated[
         list[str] | None,
-        typer.Option("--unseen", help="Kind of disturbance that only judges; repeatable."),
+        typer.Option("--unseen", help="Disturbance kept for the test split only; repeatable."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of split and weights.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Random seed of the data split and the initial weights.")
+    ] = 0,
     as_json: options.AsJson = False,
 ) -> None:
-    """Train a SAFE probe (arXiv 2506.09937) and judge it on episodes held out.
+    """Train a SAFE probe (arXiv 2506.09937) and test it on held-out episodes.
 
-    Half of the scenes trains, a quarter fits the conformal band, the rest judges. `metrics: {safe: FILE}` in a monitor configuration runs the probe.
+    Half of the scenes trains, a quarter calibrates the conformal band, the rest tests.
+    `metrics: {safe: FILE}` in a monitor configuration runs the probe.
     """
     from monitor.cli.session import one_thread
     from monitor.study.safe.fit import fit_probe
@@ -56,4 +62,4 @@ def safe(
         emit_json({"file": out, **fitted.to_json()})
         return
     emit(fitted.to_text())
-    emit(f"\n{out}: put `metrics: {{safe: {out.name}}}` into a monitor configuration beside it")
+    emit(f"\n{out}: put `metrics: {{safe: {out.name}}}` into a monitor configuration next to it")

@@ -1,4 +1,4 @@
-"""Configurations from YAML files and plain mappings, with the nearest key for one that is unknown."""
+"""Configurations from YAML files and mappings, with the nearest key for an unknown one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def config_folder() -> Path:
-    """Return the folder of the shipped YAML files, in a wheel or in a checkout."""
+    """Return the folder of the shipped YAML files, of the wheel or of the checkout."""
     here = Path(__file__).resolve().parents[1]
     packed = here / "_configs"
     return packed if packed.is_dir() else here.parent / "configs"
@@ -45,8 +45,8 @@ def load_config(name_or_path: str | Path) -> MonitorConfig:
     """Read a monitor configuration by shipped name ("default") or from a YAML file.
 
     Raises:
-        ConfigError: no such name or file, not YAML, or a key or value that does not fit; the
-            text names the nearest key.
+        ConfigError: there is no such name or file, it is not YAML, or a key or value does not
+            fit; the text names the nearest key.
     """
     path = Path(name_or_path)
     if path.suffix not in {".yaml", ".yml"}:
@@ -69,7 +69,15 @@ def load_config(name_or_path: str | Path) -> MonitorConfig:
 
 
 def parse_config(data: Any, source: str = "given mapping") -> MonitorConfig:
-    """Validate a plain mapping, with the nearest key for one that is unknown."""
+    """Return the configuration of a plain mapping.
+
+    Args:
+        data: sections and keys.
+        source: what the error text calls it.
+
+    Raises:
+        ConfigError: a key or value does not fit; the text names the nearest key.
+    """
     try:
         return MonitorConfig.model_validate(data)
     except ValidationError as error:

@@ -57,7 +57,7 @@ def test_a_sheet_is_written_once(
 @pytest.mark.parametrize(
     ("given", "code", "words"),
     [
-        ([], 2, "say what to do"),
+        ([], 2, "nothing to do"),
         (["--sheet", "a.csv", "--with", "grade.json"], 2, "--sheet writes an empty sheet"),
         (["--with", "grade.json", "--out", "b.json"], 2, "--out is for a grade that is fitted"),
         (["--with", "grade.json"], 1, "make one with"),

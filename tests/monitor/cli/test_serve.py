@@ -222,7 +222,7 @@ def test_a_server_ends_as_it_is_told(processes: Processes) -> None:
         (["proxy", "--upstream", "127.0.0.1:8000", "--split", "promt"], "unknown split"),
         (
             ["proxy", "--upstream", "127.0.0.1:8000", "--action-low=-1,x", "--action-high=1,1"],
-            "expected numbers",
+            "expected comma-separated numbers",
         ),
     ],
     ids=lambda value: " ".join(value[:5])[:40] if isinstance(value, list) else "",
