@@ -59,7 +59,7 @@ def test_a_sheet_is_written_once(
     [
         ([], 2, "nothing to do"),
         (["--sheet", "a.csv", "--with", "grade.json"], 2, "--sheet writes an empty sheet"),
-        (["--with", "grade.json", "--out", "b.json"], 2, "--out is for a grade that is fitted"),
+        (["--with", "grade.json", "--out", "b.json"], 2, "--out saves a grade that is fitted"),
         (["--with", "grade.json"], 1, "make one with"),
         (["--experts", "none.csv"], 2, "none.csv"),
         (["--experts", "one.csv"], 1, "at least 2 raters"),
