@@ -28,8 +28,8 @@ def adapt_config(config: MonitorConfig, env: Any, policy: Any = None) -> Monitor
     Args:
         config: configuration as read.
         env: environment, whose ``action_space``, ``control_dt_s``, ``robot`` and
-            ``usual_translation`` (metres) are read.
-        policy: policy, whose ``usual_translation`` (metres) is read.
+            ``translation_q99_m`` (metres) are read.
+        policy: policy, whose ``translation_q99_m`` (metres) is read.
     """
     bare = getattr(env, "unwrapped", env)
     update: dict[str, Any] = {
@@ -39,7 +39,7 @@ def adapt_config(config: MonitorConfig, env: Any, policy: Any = None) -> Monitor
         "faults": _limits(
             config.faults,
             env.action_space,
-            [getattr(one, "usual_translation", None) for one in (policy, bare)],
+            [getattr(one, "translation_q99_m", None) for one in (policy, bare)],
         ),
     }
     period = getattr(bare, "control_dt_s", None)
@@ -96,7 +96,7 @@ def _usual(declared: Any, count: int) -> FloatArray | None:
         values = np.empty(0)
     if values.shape == (3,) and (np.isfinite(values) & (values > 0.0)).all():
         return values[:count]
-    log.warning("usual_translation is %r, not 3 positive numbers in metres: not used", declared)
+    log.warning("translation_q99_m is %r, not 3 positive numbers in metres: not used", declared)
     return None
 
 

@@ -30,7 +30,7 @@ __all__ = ["MonitoredEnv"]
 ATTACHED: Final = (*POLICY_SIGNALS, "policy_error", "latency_s")
 """Fields of ``Step`` that a caller may attach to the next action."""
 GYMNASIUM: Final = ("action_space", "observation_space", "metadata", "spec", "render_mode")
-DECLARED: Final = ("control_dt_s", "robot", "usual_translation")
+DECLARED: Final = ("control_dt_s", "robot", "translation_q99_m")
 """What :func:`monitor.adapt.adapt_config` asks an environment for."""
 
 

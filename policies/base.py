@@ -68,7 +68,7 @@ class PolicyOutput:
 class Policy(Protocol):
     """A policy; ``bind(env)`` may exist too and is then called before ``reset``.
 
-    ``usual_translation``, where it exists, is what the monitor holds its actions against: the
+    ``translation_q99_m``, where it exists, is what the monitor holds its actions against: the
     largest usual translation per dimension in its data, ``(3,)`` metres as the actions come, or
     None. ``needs_image = False`` says that it is blind by design; any other policy must answer to the
     picture, or no run starts.

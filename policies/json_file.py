@@ -10,7 +10,7 @@ from typing import Any
 
 from monitor.errors import ConfigError, MonitorError
 
-__all__ = ["read_json", "understood"]
+__all__ = ["as_config_error", "read_json"]
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def understood(path: Path) -> Iterator[None]:
+def as_config_error(path: Path) -> Iterator[None]:
     """Turn whatever goes wrong while a file's values are taken in into an error that names it.
 
     Raises:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import ConfigError, unknown_name
 
-__all__ = ["ActionStatistics", "statistics_for", "usual"]
+__all__ = ["ActionStatistics", "statistics_for", "translation_limits"]
 
 FloatArray = NDArray[np.float64]
 ROUNDING: Final = 1.001
@@ -55,7 +55,7 @@ class ActionStatistics:
             raise ConfigError(msg)
         return cls(q01=q01, q99=q99, mask=mask)
 
-    def usual_translation(self, scale: float = 1.0) -> tuple[float, ...] | None:
+    def translation_q99_m(self, scale: float = 1.0) -> tuple[float, ...] | None:
         """Largest usual value of the first three dimensions; None where there are fewer.
 
         Args:
@@ -63,7 +63,9 @@ class ActionStatistics:
         """
         if len(self.q01) < 3:
             return None
-        return usual(np.where(self.mask, np.maximum(abs(self.q01), abs(self.q99)), 1.0), scale)
+        return translation_limits(
+            np.where(self.mask, np.maximum(abs(self.q01), abs(self.q99)), 1.0), scale
+        )
 
     def unnormalize(self, normalized: ArrayLike) -> FloatArray:
         """Robot units of normalised actions, shape ``(..., D)``."""
@@ -77,7 +79,7 @@ class ActionStatistics:
         return np.clip(np.where(self.mask, scaled, a), -1.0, 1.0)
 
 
-def usual(largest: FloatArray, scale: float = 1.0) -> tuple[float, ...]:
+def translation_limits(largest: FloatArray, scale: float = 1.0) -> tuple[float, ...]:
     """Limits of a translation out of the largest usual value per dimension.
 
     A dimension that never moves in the data gets a limit of a tenth of a millimetre.

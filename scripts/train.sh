@@ -3,8 +3,8 @@
 #
 #   bash scripts/train.sh [POLICY [OUT]]    (openvla-mini, spatialvla-mini or pi0-mini)
 #
-# openvla-mini takes about an hour on two cores and a round of DAgger. The other two begin with the
-# eyes of the packaged openvla-mini and leave them as they are, which takes half as long. What is
+# openvla-mini takes about an hour on two cores and a round of DAgger. The other two start from the
+# vision encoder of the packaged openvla-mini and keep it frozen, which takes half as long. What is
 # finished is kept: a second call goes on where the first one stopped.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 policy=${1:-openvla-mini}
 out=${2:-data/models/$policy}
 demos=${DEMOS:-data/demos-train}
-glimpses=${GLIMPSES:-data/glimpses}
+features=${FEATURES:-data/features}
 export OMP_NUM_THREADS=1
 
 case $policy in
@@ -54,9 +54,9 @@ if [ "$policy" = openvla-mini ]; then
 else
     demos=${DEMOS:-data/demos-chunked}
     collect bc0 1000000:1000225
-    [ -e "$glimpses/glimpses.npz" ] ||
-        "$python" -m policies.learn.glimpses --demos "$demos" --out "$glimpses"
-    clone final "${MINUTES:-36}" --glimpses "$glimpses" --batch 16 --ema 0.995
+    [ -e "$features/features.npz" ] ||
+        "$python" -m policies.learn.feature_cache --demos "$demos" --out "$features"
+    clone final "${MINUTES:-36}" --features "$features" --batch 16 --ema 0.995
 fi
 
 mkdir -p "$out"

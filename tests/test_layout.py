@@ -18,6 +18,8 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("monitor", "policies", "envs")
+TRAINING = "policies/learn/"
+"""Runs from a checkout only; the wheel leaves it out."""
 
 HOSTS = tuple(
     ".".join(parts)
@@ -77,11 +79,17 @@ def test_the_wheel_holds_what_is_no_module(wheel: list[str], tracked: list[Path]
     """Type marker, configurations, robot descriptions, weights: whatever lies in the packages."""
     inside = {path.relative_to(ROOT).as_posix() for path in tracked}
     wanted = {name for name in inside if name.partition("/")[0] in PACKAGES}
-    assert wanted <= set(wheel)
+    assert {name for name in wanted if not name.startswith(TRAINING)} <= set(wheel)
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(wheel)
     configs = {name.partition("/")[2] for name in inside if name.startswith("configs/")}
     assert configs
     assert {f"monitor/_configs/{name}" for name in configs} <= set(wheel)
+
+
+def test_the_wheel_leaves_training_out_and_imports_none_of_it(wheel: list[str]) -> None:
+    assert not [name for name in wheel if name.startswith(TRAINING)]
+    sources = [ROOT / name for name in wheel if name.endswith(".py") and (ROOT / name).is_file()]
+    assert [path for path in sources if "policies.learn" in path.read_text("utf-8")] == []
 
 
 # ---- imports -------------------------------------------------------------------------------

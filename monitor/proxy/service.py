@@ -27,7 +27,7 @@ from policies.wire.client import POLICY_VIOLATION, RemoteError, open_websocket
 from policies.wire.codec import MAX_MESSAGE_BYTES, WireFormatError, decode
 from policies.wire.keys import KeyMap, ours
 from policies.wire.listener import HEALTH_PATH
-from policies.wire.remote import usual_of
+from policies.wire.remote import translation_q99_of
 
 __all__ = ["MakeMonitor", "ProxyService", "ServedPolicy", "Upstream"]
 
@@ -46,11 +46,11 @@ class ServedPolicy:
 
     Attributes:
         name: name of the policy; "remote" if the server does not declare one.
-        usual_translation: see :class:`policies.Policy`; None if the server does not declare it.
+        translation_q99_m: see :class:`policies.Policy`; None if the server does not declare it.
     """
 
     name: str
-    usual_translation: tuple[float, ...] | None = None
+    translation_q99_m: tuple[float, ...] | None = None
 
 
 MakeMonitor = Callable[[ClientEnvInfo, ServedPolicy], Monitor]
@@ -260,7 +260,8 @@ def _served(first: Frame) -> ServedPolicy:
         declared = {}
     name = declared.get(ours("policy"))
     return ServedPolicy(
-        name=name if isinstance(name, str) else "remote", usual_translation=usual_of(declared)
+        name=name if isinstance(name, str) else "remote",
+        translation_q99_m=translation_q99_of(declared),
     )
 
 

@@ -2,7 +2,7 @@
 
     python -m policies.learn.behavior_cloning --demos data/demos --out data/models/a --minutes 20
 
-``--policy`` chooses what is taught; those with chunks need ``--glimpses`` as well.
+``--policy`` chooses what is taught; those with chunks need ``--features`` as well.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from policies.learn.dataset import Batch, Demonstrations, shards
-from policies.learn.glimpses import Glimpses
+from policies.learn.feature_cache import FeatureCache
 from policies.learn.losses import Losses
-from policies.learn.school import STUDENTS, new_student
-from policies.learn.student import Student
+from policies.learn.registry import TRAINABLES, new_trainable
+from policies.learn.trainable import Trainable
 
 __all__ = ["Trainer", "TrainingConfig", "main"]
 
@@ -63,17 +63,17 @@ class TrainingConfig:
 
 
 class Trainer:
-    """Student, averaged weights, optimiser and data; ``run`` spends the budget."""
+    """Trainable, averaged weights, optimiser and data; ``run`` spends the budget."""
 
     def __init__(
-        self, student: Student, data: Demonstrations, out: Path, config: TrainingConfig
+        self, trainable: Trainable, data: Demonstrations, out: Path, config: TrainingConfig
     ) -> None:
-        self.student, self.data, self.out, self.config = student, data, out, config
+        self.trainable, self.data, self.out, self.config = trainable, data, out, config
         self.rng = np.random.default_rng(config.seed)
-        self.model = student.model
+        self.model = trainable.model
         self.model.to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
         self.average = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
-        self.optimizer = torch.optim.AdamW(student.groups(), config.learning_rate)
+        self.optimizer = torch.optim.AdamW(trainable.groups(), config.learning_rate)
         self.step = 0
         self.spent_s = 0.0
 
@@ -114,7 +114,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         with torch.autocast("cpu", torch.bfloat16, enabled=self.config.bf16):
-            losses = self.student.losses(batch, self.rng, progress=progress, augment=True)
+            losses = self.trainable.losses(batch, self.rng, progress=progress, augment=True)
         self.optimizer.zero_grad(set_to_none=True)
         losses.total.backward()  # type: ignore[no-untyped-call]
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
@@ -134,7 +134,7 @@ class Trainer:
         live = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
         self.model.load_state_dict(self.average)
         batch = self.data.batch(rows, rng, augment=False)
-        action = self.student.predict(batch)
+        action = self.trainable.predict(batch)
         self.model.load_state_dict(live)
         error = np.abs(action - batch.action)
         return {
@@ -156,7 +156,7 @@ class Trainer:
 
     def save(self) -> None:
         """Write the averaged weights as a checkpoint, and what a resumed run needs beside it."""
-        self.student.save(self.out, self.average)
+        self.trainable.save(self.out, self.average)
         # Copies, as two names may stand for one tensor.
         tensors = {
             f"live.{k}": v.clone(memory_format=torch.contiguous_format)
@@ -192,11 +192,11 @@ class Trainer:
 def main() -> None:
     """Command line of the trainer."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--policy", default="openvla-mini", choices=sorted(STUDENTS))
+    parser.add_argument("--policy", default="openvla-mini", choices=sorted(TRAINABLES))
     parser.add_argument("--demos", required=True, type=Path, nargs="+", help="shards or folders")
     parser.add_argument("--out", required=True, type=Path, help="checkpoint folder to write")
     parser.add_argument("--minutes", required=True, type=float, help="wall-clock budget")
-    parser.add_argument("--glimpses", type=Path, help="folder of policies.learn.glimpses")
+    parser.add_argument("--features", type=Path, help="folder of policies.learn.feature_cache")
     parser.add_argument("--init", type=Path, help="checkpoint to start from")
     parser.add_argument("--resume", action="store_true", help="continue the run in --out")
     parser.add_argument("--threads", type=int, default=1)
@@ -209,7 +209,7 @@ def main() -> None:
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     torch.set_num_threads(args.threads)
-    data = Demonstrations.load(shards(args.demos), horizon=STUDENTS[args.policy].horizon)
+    data = Demonstrations.load(shards(args.demos), horizon=TRAINABLES[args.policy].horizon)
     log.info("%d frames, %d instructions", len(data), len(data.instructions))
     config = TrainingConfig(
         minutes=args.minutes,
@@ -221,9 +221,9 @@ def main() -> None:
         bf16=args.bf16,
     )
     init = args.out if args.resume else args.init
-    glimpses = None if args.glimpses is None else Glimpses.load(args.glimpses)
-    student = new_student(args.policy, data, init, seed=args.seed, glimpses=glimpses)
-    trainer = Trainer(student, data, args.out, config)
+    features = None if args.features is None else FeatureCache.load(args.features)
+    trainable = new_trainable(args.policy, data, init, seed=args.seed, features=features)
+    trainer = Trainer(trainable, data, args.out, config)
     if args.resume:
         trainer.resume()
     trainer.run()

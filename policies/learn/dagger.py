@@ -21,7 +21,7 @@ import numpy as np
 from envs import make_env
 from policies.base import Observation, Policy
 from policies.learn.collect import FIRST_TRAINING_SCENE, STEPS_AFTER_SUCCESS, Noise, Recorder
-from policies.learn.school import STUDENTS
+from policies.learn.registry import TRAINABLES
 from policies.registry import load_policy
 
 __all__ = ["StallWatch", "aggregate"]
@@ -105,7 +105,7 @@ def aggregate(
 def main() -> None:
     """Command line of the aggregation."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--policy", default="openvla-mini", choices=sorted(STUDENTS))
+    parser.add_argument("--policy", default="openvla-mini", choices=sorted(TRAINABLES))
     parser.add_argument("--checkpoint", required=True, type=Path)
     parser.add_argument("--scenes", required=True, help="first:end, end not included")
     parser.add_argument("--out", required=True, type=Path, help="file to write (.npz)")

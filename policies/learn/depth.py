@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from monitor.errors import ConfigError
 from policies.learn.dataset import Demonstrations
-from policies.learn.student import relit
+from policies.learn.trainable import relit
 from policies.spatialvla.conv_depth import ConvDepth
 
 __all__ = ["teach_depth"]

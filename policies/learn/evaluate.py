@@ -21,7 +21,7 @@ import numpy as np
 
 from envs import make_env
 from policies.base import Observation, Policy
-from policies.learn.school import STUDENTS
+from policies.learn.registry import TRAINABLES
 from policies.registry import load_policy
 
 __all__ = ["Condition", "Episode", "evaluate", "summarize", "wilson"]
@@ -185,7 +185,7 @@ def _plan(args: argparse.Namespace) -> list[tuple[Condition, range]]:
 def main() -> None:
     """Command line of the evaluation."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--policy", default="openvla-mini", choices=sorted(STUDENTS))
+    parser.add_argument("--policy", default="openvla-mini", choices=sorted(TRAINABLES))
     parser.add_argument("--checkpoint", type=Path, help="default: the weights of the package")
     parser.add_argument("--scenes", default="0:100", help="first:end, end not included")
     parser.add_argument("--card", action="store_true", help="all conditions of the model card")

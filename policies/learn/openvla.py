@@ -19,7 +19,7 @@ from policies.learn.dataset import (
     soft_targets,
 )
 from policies.learn.losses import Losses, LossWeights, divergence, whole_loss
-from policies.learn.student import given_pixels
+from policies.learn.trainable import given_pixels
 from policies.learn.vocabulary import WORD_SLOTS, build_tokenizer
 from policies.openvla.checkpoint import load_model, save_model
 from policies.openvla.config import (
@@ -33,7 +33,7 @@ from policies.openvla.model import OpenVLA
 from policies.openvla.prompt import load_tokenizer, prompt_ids
 from policies.openvla.tokens import ActionStatistics, decode_ids, encode_actions
 
-__all__ = ["OpenVLAStudent"]
+__all__ = ["TrainableOpenVLA"]
 
 PAD: Final = 16
 _PARTS: Final = ("x", "y", "z", "roll", "pitch", "yaw", "gripper")
@@ -43,7 +43,7 @@ FINAL_SIGMA_BINS: Final = 1.0
 
 
 @final
-class OpenVLAStudent:
+class TrainableOpenVLA:
     """A new small model, or one from a checkpoint folder.
 
     Args:

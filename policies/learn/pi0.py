@@ -17,9 +17,9 @@ from transformers import PI0ForConditionalGeneration
 
 from policies.json_file import read_json
 from policies.learn.dataset import Batch, Demonstrations, FloatArray
-from policies.learn.eyes import Eyes
+from policies.learn.feature_cache import FeatureCache
 from policies.learn.folder import write_folder
-from policies.learn.glimpses import Glimpses
+from policies.learn.frozen_encoder import FrozenEncoder
 from policies.learn.losses import Losses
 from policies.learn.vocabulary import WORD_SLOTS
 from policies.openvla.config import GroundedConvConfig
@@ -30,7 +30,7 @@ from policies.pi0.flow import Prefix, integrate, join, read_prefix, velocity
 from policies.pi0.keys import HEAD
 from policies.pi0.statistics import Affine, affine
 
-__all__ = ["PI0Student"]
+__all__ = ["TrainablePI0"]
 
 ACTION_DIM: Final = 7
 DRAWS: Final = 4
@@ -47,23 +47,23 @@ LATER_WEIGHT: Final = 0.5
 
 
 @final
-class PI0Student:
-    """A new small model, or one from a checkpoint folder; its eyes are those of ``openvla-mini``.
+class TrainablePI0:
+    """A new small model, or one from a checkpoint folder; its vision encoder is that of ``openvla-mini``.
 
     Args:
         data: what it learns from.
         init: folder to go on from; None begins anew.
-        glimpses: of the demonstrations.
+        features: of the demonstrations.
     """
 
-    def __init__(self, data: Demonstrations, init: Path | None, glimpses: Glimpses) -> None:
-        eyes = Eyes()
-        self.glimpses = glimpses
-        self.tokenizer = questioning(eyes.tokenizer)
+    def __init__(self, data: Demonstrations, init: Path | None, features: FeatureCache) -> None:
+        encoder = FrozenEncoder()
+        self.features = features
+        self.tokenizer = questioning(encoder.tokenizer)
         if init is None:
-            self.model_json = _model_json(eyes, data.horizon)
+            self.model_json = _model_json(encoder, data.horizon)
             self.processor_json = _processor_json(data)
-            self.model = _new_model(self.model_json, eyes)
+            self.model = _new_model(self.model_json, encoder)
         else:
             self.model_json = read_json(init / "config.json")
             self.processor_json = read_json(init / "processor_config.json")
@@ -73,7 +73,7 @@ class PI0Student:
         self.scaling: Affine = affine(
             "MEAN_STD", {"mean": mean, "std": std}, layout=Layout.TRANSFORMERS
         )
-        self.prompts = torch.tensor([eyes.ids(text) for text in data.instructions])
+        self.prompts = torch.tensor([encoder.ids(text) for text in data.instructions])
         self.steps = int(self.model_json["num_inference_steps"])
 
     def groups(self) -> list[dict[str, Any]]:
@@ -88,7 +88,7 @@ class PI0Student:
         self, batch: Batch, rng: np.random.Generator, *, progress: float, augment: bool
     ) -> Losses:
         """Squared error of the velocity at random times between noise and the expert's chunk."""
-        seen, _ = self.glimpses.pick(batch.rows, batch.other, rng if augment else None)
+        seen, _ = self.features.pick(batch.rows, batch.other, rng if augment else None)
         prefix = self._prefix(seen, batch.prompt)
         prefix.cache.batch_repeat_interleave(DRAWS)
         plans = torch.from_numpy(self.scaling.normalize(_safe(batch.chunk)).astype(np.float32))
@@ -116,7 +116,7 @@ class PI0Student:
 
     def predict(self, batch: Batch) -> FloatArray:
         """First actions of plans from one draw of noise each."""
-        seen, _ = self.glimpses.pick(batch.rows, batch.other, None)
+        seen, _ = self.features.pick(batch.rows, batch.other, None)
         noise = np.random.default_rng(0).standard_normal(batch.chunk.shape).astype(np.float32)
         states = seen.new_zeros(len(seen), int(self.model.config.max_state_dim))
         prefix = self._prefix(seen, batch.prompt)
@@ -138,7 +138,7 @@ class PI0Student:
 def questioning(tokenizer: Tokenizer) -> Tokenizer:
     """A tokenizer that puts OpenVLA's question around an instruction, as BOS is put before it.
 
-    π0 is asked the bare instruction, and the eyes were taught with the question in lower case.
+    π0 is asked the bare instruction, and the vision encoder was trained with the question in lower case.
     """
     out = Tokenizer.from_str(tokenizer.to_str())
     out.normalizer = Lowercase()
@@ -154,9 +154,11 @@ def questioning(tokenizer: Tokenizer) -> Tokenizer:
     return out
 
 
-def _new_model(model_json: Mapping[str, Any], eyes: Eyes) -> PI0ForConditionalGeneration:
+def _new_model(
+    model_json: Mapping[str, Any], encoder: FrozenEncoder
+) -> PI0ForConditionalGeneration:
     settings = settings_of(model_json)
-    model = build_model(settings.model, eyes.config)
+    model = build_model(settings.model, encoder.config)
     model.model.dit.embed_tokens = None
     model.to_empty(device="cpu")
     fill_buffers(model, "cpu")
@@ -167,8 +169,8 @@ def _new_model(model_json: Mapping[str, Any], eyes: Eyes) -> PI0ForConditionalGe
             nn.init.zeros_(module.weight)
     table = model.model.vlm.language_model.embed_tokens
     nn.init.zeros_(table.weight)
-    eyes.spell(table, table.embed_scale)
-    model.model.vlm.vision_tower.load_state_dict(eyes.tower.state_dict())
+    encoder.spell(table, table.embed_scale)
+    model.model.vlm.vision_tower.load_state_dict(encoder.tower.state_dict())
     return model.requires_grad_(requires_grad=False)
 
 
@@ -191,7 +193,7 @@ def _processor_json(data: Demonstrations) -> dict[str, Any]:
     }
 
 
-def _model_json(eyes: Eyes, horizon: int) -> dict[str, Any]:
+def _model_json(encoder: FrozenEncoder, horizon: int) -> dict[str, Any]:
     sizes = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4}
     sizes |= {"head_dim": 32, "vocab_size": WORD_SLOTS, "max_position_embeddings": 128}
     special = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
@@ -201,19 +203,19 @@ def _model_json(eyes: Eyes, horizon: int) -> dict[str, Any]:
         "max_state_dim": 1,
         "max_action_dim": ACTION_DIM,
         "num_inference_steps": 10,
-        "grounded_conv": asdict(eyes.config),
+        "grounded_conv": asdict(encoder.config),
         "vlm_config": {
             "model_type": "paligemma",
             "image_token_id": WORD_SLOTS,
-            "projection_dim": eyes.width,
+            "projection_dim": encoder.width,
             "text_config": {
                 "model_type": "gemma",
-                "hidden_size": eyes.width,
+                "hidden_size": encoder.width,
                 "intermediate_size": 256,
                 **sizes,
                 **special,
             },
-            "vision_config": _stand_in(eyes.config),
+            "vision_config": _stand_in(encoder.config),
         },
         "dit_config": {
             "model_type": "gemma",

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from monitor.errors import ConfigError
 from policies.json_file import read_json
 from policies.learn.dataset import DATA_NAME, Batch, Demonstrations, FloatArray, action_statistics
-from policies.learn.eyes import Eyes
+from policies.learn.feature_cache import FeatureCache
 from policies.learn.folder import write_folder
-from policies.learn.glimpses import Glimpses
+from policies.learn.frozen_encoder import FrozenEncoder
 from policies.learn.losses import Losses, divergence
 from policies.learn.soft_cells import CELLS, cell_count, fitted_edges, soft_cells
 from policies.learn.vocabulary import WORD_SLOTS
@@ -31,7 +31,7 @@ from policies.spatialvla.model import SpatialVLA
 from policies.spatialvla.recipe import Recipe
 from policies.statistics import ActionStatistics, statistics_for
 
-__all__ = ["SpatialVLAStudent"]
+__all__ = ["TrainableSpatialVLA"]
 
 SIGMAS: Final = ((0.2, 0.07), (0.3, 0.15))
 """Width of the soft labels of translation and rotation, at first and at the end."""
@@ -42,25 +42,25 @@ _HEAD: Final = "language_model.lm_head.weight"
 
 
 @final
-class SpatialVLAStudent:
+class TrainableSpatialVLA:
     """A new small model, or one from a checkpoint folder.
 
-    Its eyes are those of ``openvla-mini`` and stay as they are, its depth network too, as
-    ZoeDepth does in the large model.
+    Its vision encoder is that of ``openvla-mini`` and stays frozen, as does its depth network,
+    like ZoeDepth in the large model.
 
     Args:
         data: what it learns from.
         init: folder to go on from; None begins anew.
-        glimpses: of the demonstrations.
+        features: of the demonstrations.
     """
 
-    def __init__(self, data: Demonstrations, init: Path | None, glimpses: Glimpses) -> None:
-        eyes = Eyes()
-        self.glimpses, self.tokenizer = glimpses, eyes.tokenizer
+    def __init__(self, data: Demonstrations, init: Path | None, features: FeatureCache) -> None:
+        encoder = FrozenEncoder()
+        self.features, self.tokenizer = features, encoder.tokenizer
         if init is None:
             self.processor_json = _processor_json(data)
-            self.model_json = _model_json(eyes)
-            self.model = _new_model(self.model_json, eyes, glimpses)
+            self.model_json = _model_json(encoder)
+            self.model = _new_model(self.model_json, encoder, features)
         else:
             self.processor_json = read_json(init / "processor_config.json")
             self.model_json = read_json(init / "config.json")
@@ -71,7 +71,7 @@ class SpatialVLAStudent:
         matrix = camera_matrix(self.recipe.cameras, DATA_NAME, config.image_size, strict=True)
         self.intrinsic = torch.from_numpy(matrix)
         picture = [config.image_token_id] * config.visual_tokens
-        self.prompts = torch.tensor([[*picture, *eyes.ids(text)] for text in data.instructions])
+        self.prompts = torch.tensor([[*picture, *encoder.ids(text)] for text in data.instructions])
 
     def groups(self) -> list[dict[str, Any]]:
         """Everything but tower, depth and words, which the tower reads as they are."""
@@ -121,7 +121,7 @@ class SpatialVLAStudent:
         """Log-probabilities of the whole vocabulary, ``(B, 3 H, V)``."""
         normalized = self.statistics.normalize(batch.chunk).reshape(-1, 7)
         ids = torch.from_numpy(self.recipe.grid.encode(normalized).reshape(len(batch.chunk), -1))
-        seen, cells = self.glimpses.pick(batch.rows, batch.other, rng)
+        seen, cells = self.features.pick(batch.rows, batch.other, rng)
         points = self.model.places(spread(cells), self.intrinsic)
         logits = self.model(self.prompts[batch.prompt], seen, points, ids)
         return torch.log_softmax(logits.float(), dim=-1)
@@ -134,17 +134,19 @@ def _actions_alone(gradient: Tensor) -> Tensor:
     return gradient
 
 
-def _new_model(model_json: Mapping[str, Any], eyes: Eyes, glimpses: Glimpses) -> SpatialVLA:
+def _new_model(
+    model_json: Mapping[str, Any], encoder: FrozenEncoder, features: FeatureCache
+) -> SpatialVLA:
     model = SpatialVLA(SpatialVLAConfig.from_json(model_json))
     for module in model.language_model.modules():
         if isinstance(module, nn.Linear):
             module.reset_parameters()
     table = model.language_model.model.embed_tokens
-    nn.init.normal_(table.weight, std=eyes.width**-0.5)
-    eyes.spell(table, table.embed_scale)
-    model.vision_tower.load_state_dict(eyes.tower.state_dict())
+    nn.init.normal_(table.weight, std=encoder.width**-0.5)
+    encoder.spell(table, table.embed_scale)
+    model.vision_tower.load_state_dict(encoder.tower.state_dict())
     assert model.vision_zoe_model is not None
-    model.vision_zoe_model.load_state_dict(glimpses.network)
+    model.vision_zoe_model.load_state_dict(features.network)
     return model.requires_grad_(requires_grad=False)
 
 
@@ -180,7 +182,7 @@ def _statistics_json(data: Demonstrations) -> dict[str, Any]:
     return out | {"q01": low.tolist(), "q99": high.tolist(), "mask": [True] * 7}
 
 
-def _model_json(eyes: Eyes) -> dict[str, Any]:
+def _model_json(encoder: FrozenEncoder) -> dict[str, Any]:
     return {
         "model_type": "spatialvla",
         "action_token_begin_idx": WORD_SLOTS + 1,
@@ -189,16 +191,16 @@ def _model_json(eyes: Eyes) -> dict[str, Any]:
         "eos_token_id": 2,
         "image_token_index": WORD_SLOTS,
         "n_freqs": 8,
-        "projection_dim": eyes.width,
+        "projection_dim": encoder.width,
         "spatial_token_num": cell_count(),
         "use_spatial_token": False,
         "use_vision_zoe": True,
-        "vision_config": {"model_type": GROUNDED_CONV, **asdict(eyes.config)},
+        "vision_config": {"model_type": GROUNDED_CONV, **asdict(encoder.config)},
         "vision_zoe_config": {"model_type": CONV_DEPTH},
         "text_config": {
             "model_type": "gemma2",
             "vocab_size": WORD_SLOTS + 1 + cell_count(),
-            "hidden_size": eyes.width,
+            "hidden_size": encoder.width,
             "intermediate_size": 256,
             "num_hidden_layers": 2,
             "num_attention_heads": 4,

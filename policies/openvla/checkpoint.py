@@ -18,7 +18,7 @@ from policies.checkpoint import (
     read_tensors,
     stream_tensors,
 )
-from policies.json_file import understood
+from policies.json_file import as_config_error
 from policies.openvla.config import OpenVLAConfig
 from policies.openvla.keys import absent_tensors, native_tensors, to_native
 from policies.openvla.model import OpenVLA
@@ -50,7 +50,7 @@ def load_model(
         MissingExtraError: if the quantiser is not installed.
     """
     config = OpenVLAConfig.from_folder(folder)
-    with understood(folder / "config.json"), torch.device("meta"):
+    with as_config_error(folder / "config.json"), torch.device("meta"):
         model = OpenVLA(config)
     quantize = None if quantization is None else Quantizer(quantization, dtype)
     with TensorFiles.opened(folder) as files:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from monitor.errors import ConfigError
-from policies.json_file import read_json, understood
+from policies.json_file import as_config_error, read_json
 from policies.openvla.llama import LlamaSizes, llama_sizes
 
 __all__ = [
@@ -243,7 +243,7 @@ class OpenVLAConfig:
         extra = folder / "dataset_statistics.json"
         if extra.is_file():
             data["norm_stats"] = {**(data.get("norm_stats") or {}), **read_json(extra)}
-        with understood(path):
+        with as_config_error(path):
             return cls.from_json(data)
 
 

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from policies.action import ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
-from policies.given import require_finite, require_ids, require_shape
+from policies.checks import require_finite, require_ids, require_shape
+from policies.image import resized_square
 from policies.openvla.checkpoint import load_model
 from policies.openvla.config import OpenVLAConfig
 from policies.openvla.processor import ImageProcessor
 from policies.openvla.prompt import load_tokenizer, prompt_ids, prompt_template
 from policies.openvla.tokens import decode_ids, statistics_for
-from policies.picture import squashed
 from policies.precision import torch_dtype
 from policies.sampling import check_sampling, gumbel_noise
 
@@ -87,7 +87,7 @@ class OpenVLAPolicy:
         if self._adapter is not None:
             self._adapter.require_opening(float(self.statistics.q01[-1]))
             scale = self._adapter.convention.action_scale
-        self.usual_translation = self.statistics.usual_translation(scale)
+        self.translation_q99_m = self.statistics.translation_q99_m(scale)
         self._processor = ImageProcessor.from_folder(
             self.checkpoint, self.config, center_crop=center_crop
         )
@@ -168,7 +168,7 @@ class OpenVLAPolicy:
     def preprocess(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Pixels for :meth:`infer` of an RGB picture ``(H, W, 3)`` uint8."""
         if self._squash:
-            image = squashed(image, self.config.image_size)
+            image = resized_square(image, self.config.image_size)
         return self._processor(image)
 
     def decode(self, token_ids: ArrayLike) -> FloatArray:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from monitor.errors import ConfigError, unknown_name
-from policies.json_file import read_json, understood
+from policies.image import rgb_image
+from policies.json_file import as_config_error, read_json
 from policies.openvla.config import OpenVLAConfig
-from policies.picture import rgb_picture
 
 __all__ = ["ImageProcessor"]
 
@@ -58,7 +58,7 @@ class ImageProcessor:
         """Read ``preprocessor_config.json``; without it, what the towers were trained with."""
         path = folder / "preprocessor_config.json"
         if path.is_file():
-            with understood(path):
+            with as_config_error(path):
                 return cls.from_json(read_json(path), center_crop=center_crop)
         families = [tower.family for tower in config.towers] or ["grounded-conv"]
         norms = [IMAGENET if family == "dino" else HALF for family in families]
@@ -102,7 +102,7 @@ class ImageProcessor:
         Raises:
             ValueError: if the picture is anything else.
         """
-        picture = rgb_picture(image)
+        picture = rgb_image(image)
         if self.center_crop:
             picture = _middle(picture)
         if self.strategy == "letterbox":

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import PI0Config, PI0ForConditionalGeneration
 
 from policies.checkpoint import CheckpointError, TensorFiles, check_fit
-from policies.json_file import understood
+from policies.json_file import as_config_error
 from policies.openvla.config import GroundedConvConfig
 from policies.openvla.grounded import GroundedConvTower
 from policies.pi0.keys import HEAD, is_statistic, native_names
@@ -78,7 +78,7 @@ def load_model(
         CheckpointError: if a key is missing, left over, of the wrong shape or not finite.
         ConfigError: if no model can have the sizes of ``config.json``.
     """
-    with understood(folder / "config.json"):
+    with as_config_error(folder / "config.json"):
         model = build_model(config, tower)
     with TensorFiles.opened(folder, device) as files:
         described = files.described()

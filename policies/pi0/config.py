@@ -16,7 +16,7 @@ from typing import Any, Final
 from transformers import PI0Config
 
 from monitor.errors import ConfigError, unknown_name
-from policies.json_file import read_json, understood
+from policies.json_file import as_config_error, read_json
 from policies.openvla.config import GroundedConvConfig
 
 __all__ = ["Layout", "PI0Settings", "read_settings", "settings_of"]
@@ -109,7 +109,7 @@ def read_settings(folder: Path) -> PI0Settings:
         msg = f"{folder} holds no config.json; give the folder of a π0 checkpoint"
         raise ConfigError(msg)
     data = read_json(path)
-    with understood(path):
+    with as_config_error(path):
         return settings_of(data, path)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from policies.image import area_means, rgb_image
 from policies.pi0.config import Layout
-from policies.picture import area_means, rgb_picture
 
 __all__ = ["STYLES", "ImageFit", "ResizeStyle", "prepare_image"]
 
@@ -74,7 +74,7 @@ def prepare_image(image: NDArray[np.uint8], fit: ImageFit) -> FloatImage:
     Raises:
         ValueError: if the picture is anything else.
     """
-    array = np.asarray(rgb_picture(image))
+    array = np.asarray(rgb_image(image))
     if fit.squash:
         means = area_means(area_means(array, fit.size, axis=0), fit.size, axis=1)
         array = np.rint(means).astype(np.uint8)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import ConfigError, unknown_name
 from policies.base import FloatArray, Observation
-from policies.given import require_shape
+from policies.checks import require_shape
 from policies.pi0.config import Layout, PI0Settings
 from policies.pi0.image import ImageFit, prepare_image
 from policies.pi0.prompt import build_prompt, prompt_ids

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from monitor.errors import ConfigError
 from policies.action import ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
-from policies.given import require_finite, require_ids, require_shape
+from policies.checks import require_finite, require_ids, require_shape
 from policies.pi0.checkpoint import load_model
 from policies.pi0.config import read_settings
 from policies.pi0.flow import Flow, Prefix, encode_prefix, integrate
@@ -29,7 +29,7 @@ from policies.pi0.signals import (
 from policies.pi0.statistics import NO_STATISTICS, read_scaling
 from policies.precision import torch_dtype
 from policies.sampling import check_sampling, normal_noise
-from policies.statistics import usual
+from policies.statistics import translation_limits
 
 __all__ = ["PI0Policy", "pi0_mini"]
 
@@ -133,7 +133,7 @@ class PI0Policy:
         self.action_dim = self._action_dim(action_dim)
         scale = 1.0 if self._adapter is None else self._adapter.convention.action_scale
         largest = self.scaling.action.largest
-        self.usual_translation = None if largest is None else usual(largest, scale)
+        self.translation_q99_m = None if largest is None else translation_limits(largest, scale)
         if self._adapter is not None and norm_stats != NO_STATISTICS:
             self._adapter.require_opening(float(self.scaling.action.low[self.action_dim - 1]))
         self.inputs = InputReader(

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from policies.checkpoint import CheckpointError, TensorFiles, check_fit
-from policies.json_file import understood
+from policies.json_file import as_config_error
 from policies.spatialvla.config import SpatialVLAConfig
 from policies.spatialvla.keys import published_key
 from policies.spatialvla.model import SpatialVLA
@@ -31,7 +31,7 @@ def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: str = "
         ConfigError: if no model can have the sizes of ``config.json``.
     """
     config = SpatialVLAConfig.from_folder(folder)
-    with understood(folder / "config.json"), torch.device("meta"):
+    with as_config_error(folder / "config.json"), torch.device("meta"):
         model = SpatialVLA(config)
     tied = bool(config.text.tie_word_embeddings)
     native = {

@@ -15,7 +15,7 @@ from typing import Any, Final
 from transformers import BeitConfig, Gemma2Config, SiglipVisionConfig, ZoeDepthConfig
 
 from monitor.errors import ConfigError
-from policies.json_file import read_json, understood
+from policies.json_file import as_config_error, read_json
 from policies.openvla.config import GROUNDED_CONV, GroundedConvConfig
 from policies.spatialvla.conv_depth import CONV_DEPTH, ConvDepthConfig
 
@@ -137,7 +137,7 @@ class SpatialVLAConfig:
         if not path.is_file():
             msg = f"{folder} holds no config.json; give the folder of a SpatialVLA checkpoint"
             raise ConfigError(msg)
-        with understood(path):
+        with as_config_error(path):
             return cls.from_json(read_json(path))
 
 

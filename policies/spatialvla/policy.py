@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from monitor.errors import ConfigError
 from policies.action import ActionAdapter, ActionConvention, adapter_for
 from policies.base import FloatArray, Observation, PolicyOutput
-from policies.given import require_finite, require_ids, require_shape
+from policies.checks import require_finite, require_ids, require_shape
+from policies.image import resized_square
 from policies.openvla.prompt import TEMPLATE
-from policies.picture import squashed
 from policies.precision import torch_dtype
 from policies.sampling import check_sampling, gumbel_noise
 from policies.spatialvla.camera import camera_matrix, scale_matrix, usable_matrix
@@ -107,7 +107,7 @@ class SpatialVLAPolicy:
         if self._adapter is not None:
             self._adapter.require_opening(float(self.statistics.q01[-1]))
             scale = self._adapter.convention.action_scale
-        self.usual_translation = self.statistics.usual_translation(scale)
+        self.translation_q99_m = self.statistics.translation_q99_m(scale)
         side = self.config.image_size
         self._processor = ImageProcessor.from_folder(self.checkpoint, side)
         if intrinsic is None:
@@ -195,7 +195,7 @@ class SpatialVLAPolicy:
     def preprocess(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Pixels for :meth:`infer` of an RGB picture ``(H, W, 3)`` uint8."""
         if self._squash:
-            image = squashed(image, self.config.image_size)
+            image = resized_square(image, self.config.image_size)
         return self._processor(image)
 
     def decode(self, token_ids: ArrayLike) -> FloatArray:
@@ -279,7 +279,7 @@ def _adapter(
 def spatialvla_mini(checkpoint: str | Path | None = None, **kwargs: Any) -> SpatialVLAPolicy:
     """The small model of this project; by default the weights that come with the package.
 
-    It is asked OpenVLA's question, with which its eyes were taught.
+    It is asked OpenVLA's question, with which its vision encoder was trained.
     """
     folder = _MINI_CHECKPOINT if checkpoint is None else checkpoint
     kwargs.setdefault("prompt", TEMPLATE)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from monitor.errors import ConfigError
-from policies.json_file import read_json, understood
-from policies.picture import rgb_picture
+from policies.image import rgb_image
+from policies.json_file import as_config_error, read_json
 
 __all__ = ["ImageProcessor"]
 
@@ -44,7 +44,7 @@ class ImageProcessor:
         path = folder / "preprocessor_config.json"
         if not path.is_file():
             return cls(width=side, height=side)
-        with understood(path):
+        with as_config_error(path):
             return cls.from_json(read_json(path))
 
     @classmethod
@@ -81,7 +81,7 @@ class ImageProcessor:
         Raises:
             ValueError: if the picture is anything else.
         """
-        picture = rgb_picture(image)
+        picture = rgb_image(image)
         resized = picture.resize(
             (self.width, self.height), resample=Image.Resampling(self.resample)
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from monitor.errors import ConfigError
-from policies.json_file import read_json, understood
+from policies.json_file import as_config_error, read_json
 from policies.spatialvla.grid import ActionGrid
 
 __all__ = ["Recipe"]
@@ -53,7 +53,7 @@ class Recipe:
         for name in _STATISTICS:
             if (folder / name).is_file():
                 statistics |= read_json(folder / name)
-        with understood(path):
+        with as_config_error(path):
             return cls.from_json(data | {"statistics": statistics}, action_token_range)
 
     @classmethod

@@ -81,7 +81,7 @@ class RemotePolicy:
         """Name of the policy behind the server; None where the server does not tell."""
         self.needs_image = True
         self.statistics: Any = None
-        self.usual_translation: tuple[float, ...] | None = None
+        self.translation_q99_m: tuple[float, ...] | None = None
         self.signals: frozenset[str] = frozenset()
         self._connect()
         weakref.finalize(self, self._wire.close)  # so that the server hears of our leaving
@@ -164,7 +164,7 @@ class RemotePolicy:
         self.needs_image = told.get(ours("needs_image")) is not False
         statistics = told.get(ours("statistics"))
         self.statistics = _Statistics(statistics) if isinstance(statistics, Mapping) else None
-        self.usual_translation = usual_of(told)
+        self.translation_q99_m = translation_q99_of(told)
         log.info("connected to %s, policy %s", self._wire.url, self.served or "not told")
 
 
@@ -177,9 +177,9 @@ class _Statistics:
             self.mask = mask
 
 
-def usual_of(told: Mapping[Any, Any]) -> tuple[float, ...] | None:
+def translation_q99_of(told: Mapping[Any, Any]) -> tuple[float, ...] | None:
     """Largest usual translation of the policy behind the server; None where it does not tell."""
-    given = told.get(ours("usual_translation"))
+    given = told.get(ours("translation_q99_m"))
     if not isinstance(given, np.ndarray) or given.shape != (3,) or given.dtype.kind != "f":
         return None
     values: tuple[float, ...] = tuple(given.astype(np.float64).tolist())

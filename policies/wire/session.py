@@ -53,8 +53,8 @@ def metadata_of(policy: Policy) -> dict[str, Any]:
         message[ours("statistics")] = {
             name: np.asarray(value) for name, value in found.items() if value is not None
         }
-    if (told := getattr(policy, "usual_translation", None)) is not None:
-        message[ours("usual_translation")] = np.asarray(told, dtype=np.float64)
+    if (told := getattr(policy, "translation_q99_m", None)) is not None:
+        message[ours("translation_q99_m")] = np.asarray(told, dtype=np.float64)
     return message
 
 

@@ -48,8 +48,8 @@ def test_what_the_user_says_stands() -> None:
     }
     fitted = adapt_config(
         MonitorConfig.model_validate(given),
-        world(robot=ROBOTS["google_robot"], usual_translation=(0.01, 0.01, 0.01)),
-        SimpleNamespace(usual_translation=(0.03, 0.03, 0.03)),
+        world(robot=ROBOTS["google_robot"], translation_q99_m=(0.01, 0.01, 0.01)),
+        SimpleNamespace(translation_q99_m=(0.03, 0.03, 0.03)),
     )
     assert (fitted.robot.gripper.open, fitted.robot.gripper.close) == (0.5, 1.0)
     assert fitted.faults.unnorm_limits == (0.2, 0.2, 0.2)
@@ -76,7 +76,7 @@ def test_the_least_of_what_is_usual_is_the_limit(
     policy: Any, env: Any, expected: tuple[float, ...]
 ) -> None:
     fitted = adapt_config(
-        MonitorConfig(), world(usual_translation=env), SimpleNamespace(usual_translation=policy)
+        MonitorConfig(), world(translation_q99_m=env), SimpleNamespace(translation_q99_m=policy)
     )
     assert fitted.faults.unnorm_limits == expected
 
@@ -84,7 +84,7 @@ def test_the_least_of_what_is_usual_is_the_limit(
 @pytest.mark.parametrize("largest", [1.0, 0.5])
 def test_actions_of_another_scale_are_seen_where_the_policy_tells_its_own(largest: float) -> None:
     """Case 5 of the faults: never un-normalised, or by another data set, inside the space."""
-    config = adapt_config(MonitorConfig(), world(), SimpleNamespace(usual_translation=(0.03,) * 3))
+    config = adapt_config(MonitorConfig(), world(), SimpleNamespace(translation_q99_m=(0.03,) * 3))
     rng = np.random.default_rng(0)
 
     def codes(scale: float) -> list[str]:
@@ -125,8 +125,8 @@ def test_one_end_of_the_users_leaves_two_ends(end: str, robot: str, value: float
 @pytest.mark.parametrize(
     "told", [(), 0.1, (0.1,), [0.1] * 7, [[0.1] * 3], (np.nan, 0.1, 0.1), (0.0, 0.1, 0.1), "x"]
 )
-def test_an_odd_usual_translation_is_not_used(told: Any) -> None:
-    fitted = adapt_config(MonitorConfig(), world(usual_translation=told))
+def test_an_odd_translation_q99_m_is_not_used(told: Any) -> None:
+    fitted = adapt_config(MonitorConfig(), world(translation_q99_m=told))
     assert fitted.faults.unnorm_limits is None
 
 
@@ -139,5 +139,5 @@ def test_an_odd_control_period_is_not_used(period: Any) -> None:
 
 def test_limits_that_the_user_switched_off_stay_off() -> None:
     config = MonitorConfig.model_validate({"faults": {"unnorm_limits": None}})
-    fitted = adapt_config(config, world(usual_translation=(0.01, 0.01, 0.01)))
+    fitted = adapt_config(config, world(translation_q99_m=(0.01, 0.01, 0.01)))
     assert fitted.faults.unnorm_limits is None

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from monitor.errors import ConfigError
-from policies.json_file import read_json, understood
+from policies.json_file import as_config_error, read_json
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,12 @@ def test_what_is_no_json_object_is_named(tmp_path: Path, content: bytes | None, 
 
 def test_what_a_library_raises_at_a_value_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
-    with pytest.raises(ConfigError, match=r"config\.json lacks 'depth'"), understood(path):
+    with pytest.raises(ConfigError, match=r"config\.json lacks 'depth'"), as_config_error(path):
         dict[str, int]()["depth"]
     with (
         pytest.raises(ConfigError, match=r"cannot be used \(ValueError\): invalid"),
-        understood(path),
+        as_config_error(path),
     ):
         int("x")
-    with pytest.raises(ConfigError, match=r"^cannot read .*absent\.json"), understood(path):
+    with pytest.raises(ConfigError, match=r"^cannot read .*absent\.json"), as_config_error(path):
         read_json(tmp_path / "absent.json")

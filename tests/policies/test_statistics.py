@@ -48,17 +48,17 @@ def test_a_data_set_without_actions_is_named(entry: Any) -> None:
         ({"q01": [0.0, -2.0, 0.0], "q99": [0.0, 2.0, 1.0]}, 1.0, (1e-4, 2.0, 1.0)),
     ],
 )
-def test_the_usual_translation_is_the_larger_quantile(
+def test_the_translation_q99_m_is_the_larger_quantile(
     change: dict[str, Any], scale: float, expected: tuple[float, ...]
 ) -> None:
     known = statistics_for({"toy": {"action": GOOD | change}}, "toy")
-    assert known.usual_translation(scale) == pytest.approx(expected, rel=2e-3)
+    assert known.translation_q99_m(scale) == pytest.approx(expected, rel=2e-3)
     largest = known.unnormalize([1.0, 1.0, 1.0]) * scale
-    limits = known.usual_translation(scale)
+    limits = known.translation_q99_m(scale)
     assert limits is not None
     assert all(abs(value) <= limit for value, limit in zip(largest, limits, strict=True))
 
 
 def test_without_three_dimensions_there_is_no_translation() -> None:
     two = {"q01": [-1.0, -1.0], "q99": [1.0, 1.0]}
-    assert statistics_for({"toy": {"action": two}}, "toy").usual_translation() is None
+    assert statistics_for({"toy": {"action": two}}, "toy").translation_q99_m() is None

@@ -133,7 +133,7 @@ def _contract(env: Any, policy: Policy, image: Any) -> dict[str, str]:
     statistics: Any = getattr(policy, "statistics", None)
     if (key := getattr(statistics, "key", None)) is not None:
         found["unnorm_key"] = str(key)
-    usual = getattr(policy, "usual_translation", None)
+    usual = getattr(policy, "translation_q99_m", None)
     if usual is not None:
         found["translation"] = f"{', '.join(f'{one:.3g}' for one in usual)} m at most, usually"
     there, wanted = _gripper(getattr(env, "unwrapped", env)), _gripper(policy)

@@ -160,7 +160,7 @@ def test_the_monitor_is_made_for_what_client_and_server_declare(wires: Wires) ->
     from monitor.cli.proxy import _monitor
 
     policy: Any = Walker()
-    policy.usual_translation = (0.03, 0.04, 0.05)
+    policy.translation_q99_m = (0.03, 0.04, 0.05)
     made: list[Monitor] = []
 
     def make(info: ClientEnvInfo, served: ServedPolicy) -> Monitor:

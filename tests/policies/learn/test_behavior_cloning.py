@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from policies import Observation, load_policy  # noqa: E402
 from policies.learn.behavior_cloning import Trainer, TrainingConfig  # noqa: E402
 from policies.learn.dataset import Demonstrations  # noqa: E402
-from policies.learn.openvla import OpenVLAStudent  # noqa: E402
+from policies.learn.openvla import TrainableOpenVLA  # noqa: E402
 from policies.openvla.checkpoint import read_tensors  # noqa: E402
 
 SIDE = 32
@@ -63,7 +63,7 @@ def config(steps: int, **changes: Any) -> TrainingConfig:
 
 def openvla(data: Demonstrations, out: Path, steps: int, init: Path | None = None) -> Trainer:
     torch.manual_seed(0)
-    return Trainer(OpenVLAStudent(data, init), data, out, config(steps))
+    return Trainer(TrainableOpenVLA(data, init), data, out, config(steps))
 
 
 def test_loss_falls_and_the_checkpoint_acts(data: Demonstrations, tmp_path: Path) -> None:
@@ -71,10 +71,10 @@ def test_loss_falls_and_the_checkpoint_acts(data: Demonstrations, tmp_path: Path
     rng = np.random.default_rng(0)
     batch = data.batch(data.train[:64], rng, augment=False)
     with torch.no_grad():
-        before = trainer.student.losses(batch, rng, progress=0.0, augment=False).total
+        before = trainer.trainable.losses(batch, rng, progress=0.0, augment=False).total
     trainer.run()
     with torch.no_grad():
-        after = trainer.student.losses(batch, rng, progress=0.0, augment=False).total
+        after = trainer.trainable.losses(batch, rng, progress=0.0, augment=False).total
     assert after < 0.75 * before
     policy = load_policy("openvla-mini", checkpoint=tmp_path / "a")
     out = policy.act(Observation(image=data.image[0], instruction=data.instructions[0]))
@@ -99,7 +99,7 @@ def test_resumed_run_continues_where_it_stopped(data: Demonstrations, tmp_path: 
 
 def test_warm_start_keeps_words_and_statistics(data: Demonstrations, tmp_path: Path) -> None:
     openvla(data, tmp_path / "a", 2).run()
-    second = OpenVLAStudent(data, tmp_path / "a")
+    second = TrainableOpenVLA(data, tmp_path / "a")
     first_config = json.loads((tmp_path / "a" / "config.json").read_text(encoding="utf-8"))
     assert second.model_json["norm_stats"] == first_config["norm_stats"]
     for key, value in read_tensors(tmp_path / "a").items():

@@ -1,4 +1,4 @@
-"""The two students that plan chunks and keep their eyes, on pictures with one coloured square."""
+"""The two trainable policies with action chunks and a frozen encoder, on images of one square."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from policies import Observation, load_policy  # noqa: E402
 from policies.learn.behavior_cloning import Trainer, TrainingConfig  # noqa: E402
 from policies.learn.dataset import Demonstrations  # noqa: E402
 from policies.learn.depth import teach_depth  # noqa: E402
-from policies.learn.eyes import Eyes  # noqa: E402
-from policies.learn.glimpses import Glimpses  # noqa: E402
-from policies.learn.school import new_student  # noqa: E402
+from policies.learn.feature_cache import FeatureCache  # noqa: E402
+from policies.learn.frozen_encoder import FrozenEncoder  # noqa: E402
+from policies.learn.registry import new_trainable  # noqa: E402
 from policies.spatialvla.conv_depth import ConvDepth, ConvDepthConfig  # noqa: E402
 
 WORDS = ("put the red cube on the plate", "put the blue can on the plate")
@@ -60,9 +60,9 @@ def data() -> Demonstrations:
 
 
 @pytest.fixture(scope="module")
-def glimpses(data: Demonstrations) -> Glimpses:
+def features(data: Demonstrations) -> FeatureCache:
     torch.manual_seed(0)
-    return Glimpses.of(data, Eyes(), ConvDepth(ConvDepthConfig()), seed=0)
+    return FeatureCache.of(data, FrozenEncoder(), ConvDepth(ConvDepthConfig()), seed=0)
 
 
 def test_a_chunk_ends_with_its_episode_and_is_nobodys_for_the_other_instruction(
@@ -81,21 +81,21 @@ def test_a_chunk_ends_with_its_episode_and_is_nobodys_for_the_other_instruction(
     np.testing.assert_array_equal(batch.action, batch.chunk[:, 0])
 
 
-def test_glimpses_are_what_the_eyes_see(
-    data: Demonstrations, glimpses: Glimpses, tmp_path: Path
+def test_features_are_what_the_encoder_returns(
+    data: Demonstrations, features: FeatureCache, tmp_path: Path
 ) -> None:
-    eyes = Eyes()
+    encoder = FrozenEncoder()
     rows, other = np.array([3, 20]), np.array([0, 1])
     pixels = torch.from_numpy(data.image[rows]).permute(0, 3, 1, 2).float() / 127.5 - 1.0
-    words = eyes.embedded([WORDS[0], WORDS[1]])
+    words = encoder.embedded([WORDS[0], WORDS[1]])
     with torch.no_grad():
-        true = eyes.tower(pixels, words).tokens
-    glimpses.save(tmp_path)
-    for one in (glimpses, Glimpses.load(tmp_path)):
+        true = encoder.tower(pixels, words).tokens
+    features.save(tmp_path)
+    for one in (features, FeatureCache.load(tmp_path)):
         tokens, depth = one.pick(rows, other, None)
         np.testing.assert_allclose(tokens.numpy(), true.numpy(), atol=0.02)
         assert depth.shape == (2, 1, 12, 12)
-    varied, _ = glimpses.pick(np.full(16, 3), np.zeros(16, np.int64), np.random.default_rng(0))
+    varied, _ = features.pick(np.full(16, 3), np.zeros(16, np.int64), np.random.default_rng(0))
     assert len({round(float(one), 3) for one in varied.square().sum(dim=(1, 2))}) == 2
 
 
@@ -111,19 +111,21 @@ def test_the_depth_network_learns_what_it_is_shown(data: Demonstrations) -> None
 
 @pytest.mark.parametrize("name", ["spatialvla-mini", "pi0-mini"])
 def test_loss_falls_the_eyes_stay_and_the_checkpoint_acts(
-    name: str, data: Demonstrations, glimpses: Glimpses, tmp_path: Path
+    name: str, data: Demonstrations, features: FeatureCache, tmp_path: Path
 ) -> None:
-    student = new_student(name, data, None, seed=0, glimpses=glimpses)
+    trainable = new_trainable(name, data, None, seed=0, features=features)
     rng = np.random.default_rng(0)
     batch = data.batch(np.arange(FRAMES), rng, augment=False)
     with torch.no_grad():
-        before = student.losses(batch, np.random.default_rng(1), progress=1.0, augment=False).total
+        before = trainable.losses(
+            batch, np.random.default_rng(1), progress=1.0, augment=False
+        ).total
     config = TrainingConfig(
         minutes=10.0, max_steps=16, report_every=16, warmup_steps=2, batch=8, learning_rate=3e-3
     )
-    Trainer(student, data, tmp_path, config).run()
+    Trainer(trainable, data, tmp_path, config).run()
     with torch.no_grad():
-        after = student.losses(batch, np.random.default_rng(1), progress=1.0, augment=False).total
+        after = trainable.losses(batch, np.random.default_rng(1), progress=1.0, augment=False).total
     assert after < 0.9 * before
     policy: Any = load_policy(name, checkpoint=tmp_path)
     out = policy.act(Observation(image=data.image[0], instruction=WORDS[0]))
@@ -133,17 +135,17 @@ def test_loss_falls_the_eyes_stay_and_the_checkpoint_acts(
         if name == "spatialvla-mini"
         else policy.model.model.vlm.vision_tower
     )
-    for key, value in Eyes().tower.state_dict().items():
+    for key, value in FrozenEncoder().tower.state_dict().items():
         torch.testing.assert_close(tower.state_dict()[key], value.half().float(), msg=key)
 
 
-def test_students_without_their_glimpses_and_unknown_ones_are_named(
-    data: Demonstrations, glimpses: Glimpses
+def test_missing_features_and_unknown_policies_are_named(
+    data: Demonstrations, features: FeatureCache
 ) -> None:
     twice = {key: np.concatenate([one, one]) for key, one in columns().items()}
-    with pytest.raises(ConfigError, match="glimpses are of 48 frames, the demonstrations have 96"):
-        new_student("pi0-mini", Demonstrations(twice), None, seed=0, glimpses=glimpses)
-    with pytest.raises(ConfigError, match=r"pi0-mini learns from glimpses"):
-        new_student("pi0-mini", data, None, seed=0)
+    with pytest.raises(ConfigError, match="features cover 48 frames, the demonstrations have 96"):
+        new_trainable("pi0-mini", Demonstrations(twice), None, seed=0, features=features)
+    with pytest.raises(ConfigError, match=r"pi0-mini is trained on vision features"):
+        new_trainable("pi0-mini", data, None, seed=0)
     with pytest.raises(ConfigError, match="did you mean 'pi0-mini'"):
-        new_student("pi0-min", data, None, seed=0)
+        new_trainable("pi0-min", data, None, seed=0)

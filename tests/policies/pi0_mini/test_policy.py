@@ -1,4 +1,4 @@
-"""pi0-mini: π0's own class with small eyes; its flow against transformers' own forward pass."""
+"""pi0-mini: π0's own class with a small vision encoder; its flow against transformers' own forward pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""spatialvla-mini: SpatialVLA's own class with small eyes, a small depth network and 1359 cells."""
+"""spatialvla-mini: SpatialVLA's own class with a small encoder, depth network and 1359 cells."""
 
 from __future__ import annotations
 

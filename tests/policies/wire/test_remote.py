@@ -579,10 +579,10 @@ def test_a_frame_that_is_too_long_closes_the_connection(
         ((0.03, float("nan"), 0.05), None),
     ],
 )
-def test_the_usual_translation_travels(serve: Any, teller: Any, told: Any, expected: Any) -> None:
+def test_the_translation_q99_m_travels(serve: Any, teller: Any, told: Any, expected: Any) -> None:
     policy = teller()
-    policy.usual_translation = told
-    assert remote(serve(policy).url).usual_translation == expected
+    policy.translation_q99_m = told
+    assert remote(serve(policy).url).translation_q99_m == expected
 
 
 # ---- arguments -----------------------------------------------------------------------------

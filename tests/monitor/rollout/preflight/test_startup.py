@@ -166,7 +166,7 @@ def test_the_policys_statistics_against_what_is_expected(
     env.action_space = gymnasium.spaces.Box(-1.0, 1.0, (7,))
     ends = np.full(7, largest)
     policy.statistics = SimpleNamespace(q01=-ends, q99=ends, mask=np.arange(7) < 6)
-    policy.usual_translation = (largest,) * 3
+    policy.translation_q99_m = (largest,) * 3
     assert not check_start(env, policy, SCENE).findings
     report = check_start(env, policy, SCENE, limits=(0.03,) * 3)
     assert codes(report) == expected
@@ -260,7 +260,7 @@ def test_a_run_halts_a_policy_that_does_not_keep_to_its_own_statistics(
     from monitor.cli.main import main
 
     class Raw(Looker):
-        usual_translation = (0.03, 0.03, 0.03)
+        translation_q99_m = (0.03, 0.03, 0.03)
         largest = 0.5
 
         def act(self, observation: Observation) -> PolicyOutput:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-__all__ = ["area_means", "rgb_picture", "squashed"]
+__all__ = ["area_means", "resized_square", "rgb_image"]
 
 
-def rgb_picture(image: NDArray[np.uint8]) -> Image.Image:
+def rgb_image(image: NDArray[np.uint8]) -> Image.Image:
     """A picture for Pillow.
 
     Args:
@@ -28,7 +28,7 @@ def rgb_picture(image: NDArray[np.uint8]) -> Image.Image:
     return Image.fromarray(array)
 
 
-def squashed(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+def resized_square(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
     """A larger picture shrunk to a square by the areas of its pixels, as SimplerEnv's policies do.
 
     Args:
@@ -36,9 +36,9 @@ def squashed(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
         side: of the square; a picture that is nowhere larger passes unchanged.
 
     Raises:
-        ValueError: as :func:`rgb_picture`.
+        ValueError: as :func:`rgb_image`.
     """
-    picture = rgb_picture(image)
+    picture = rgb_image(image)
     if max(picture.size) <= side:
         return image
     means = area_means(area_means(np.asarray(picture), side, axis=0), side, axis=1)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policies.given import require_finite, require_ids, require_shape
+from policies.checks import require_finite, require_ids, require_shape
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""What the eyes see in demonstrations, computed once: the small chunked policies keep their eyes.
+"""Precomputed vision features of demonstrations, for policies whose vision encoder is frozen.
 
-On one core most of a training step goes into the convolutions. A policy that begins with trained
-eyes and leaves them as they are needs each picture only once, or once a variant of its light and
-place.
+On one core most of a training step goes into the convolutions. A policy that starts from a trained
+vision encoder and keeps it frozen needs each image encoded only once per variant of its lighting
+and shift.
 
-    python -m policies.learn.glimpses --demos data/demos --out data/glimpses
+    python -m policies.learn.feature_cache --demos data/demos --out data/features
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from torch import Tensor
 
 from policies.learn.dataset import Demonstrations, shards, shifted
 from policies.learn.depth import teach_depth
-from policies.learn.eyes import Eyes
-from policies.learn.student import relit
+from policies.learn.frozen_encoder import FrozenEncoder
+from policies.learn.trainable import relit
 from policies.spatialvla.conv_depth import ConvDepth, ConvDepthConfig
 
-__all__ = ["Glimpses"]
+__all__ = ["FeatureCache"]
 
 log = logging.getLogger(__name__)
 
 VARIANTS: Final = 2
 """The picture as it is, and one that is moved and relit."""
 _BATCH: Final = 64
-_ARRAYS: Final = "glimpses.npz"
+_ARRAYS: Final = "features.npz"
 _NETWORK: Final = "depth.safetensors"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Glimpses:
+class FeatureCache:
     """Tokens of every frame.
 
     Attributes:
@@ -56,17 +56,19 @@ class Glimpses:
 
     @classmethod
     @torch.inference_mode()
-    def of(cls, data: Demonstrations, eyes: Eyes, depth: ConvDepth, *, seed: int) -> Glimpses:
+    def of(
+        cls, data: Demonstrations, encoder: FrozenEncoder, depth: ConvDepth, *, seed: int
+    ) -> FeatureCache:
         """Look at everything.
 
         Args:
             data: pictures and instructions.
-            eyes: of the policy.
+            encoder: the frozen encoder.
             depth: network of its depth.
             seed: of the moved and relit variants.
         """
         rng = np.random.default_rng(seed)
-        prompts = eyes.embedded(data.instructions)
+        prompts = encoder.embedded(data.instructions)
         tokens, cells = [], []
         for start in range(0, len(data), _BATCH):
             rows = slice(start, start + _BATCH)
@@ -75,7 +77,7 @@ class Glimpses:
             moved = relit(_pixels(shifted(image, rng)[0]), rng)
             seen = []
             for pixels in (plain, moved):
-                both = [eyes.tower(pixels, prompts[data.prompt[rows, i]]).tokens for i in (0, 1)]
+                both = [encoder.tower(pixels, prompts[data.prompt[rows, i]]).tokens for i in (0, 1)]
                 seen.append(torch.stack(both, dim=1))
             tokens.append(torch.stack(seen, dim=1).half().numpy())
             maps = [depth.cells((pixels + 1.0) / 2.0)[:, 0] for pixels in (plain, moved)]
@@ -95,7 +97,7 @@ class Glimpses:
         np.savez(folder / _ARRAYS, tokens=self.tokens, depth=self.depth)
 
     @classmethod
-    def load(cls, folder: Path) -> Glimpses:
+    def load(cls, folder: Path) -> FeatureCache:
         """Read what :meth:`save` wrote."""
         with np.load(folder / _ARRAYS, allow_pickle=False) as saved:
             tokens, depth = saved["tokens"], saved["depth"]
@@ -137,7 +139,7 @@ def main() -> None:
         teach_depth(depth, data, seed=args.seed)
     else:
         depth.load_state_dict(load_file(args.network / _NETWORK))
-    Glimpses.of(data, Eyes(), depth, seed=args.seed).save(args.out)
+    FeatureCache.of(data, FrozenEncoder(), depth, seed=args.seed).save(args.out)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from policies.learn.dataset import Batch, FloatArray
 from policies.learn.losses import Losses
 
-__all__ = ["Student", "given_pixels", "relit"]
+__all__ = ["Trainable", "given_pixels", "relit"]
 
 
-class Student(Protocol):
+class Trainable(Protocol):
     """One architecture in training."""
 
     @property

@@ -1,4 +1,4 @@
-"""The eyes of ``openvla-mini`` for another small policy, as the large ones begin pretrained too."""
+"""The frozen vision encoder of ``openvla-mini``, with which the other small policies start."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from policies.openvla.policy import MINI_CHECKPOINT
 from policies.openvla.prompt import prompt_ids
 from policies.tokenizer import load_tokenizer
 
-__all__ = ["Eyes"]
+__all__ = ["FrozenEncoder"]
 
 _TOWER: Final = "vision_backbone."
 _WORDS: Final = "language_model.model.embed_tokens.weight"
 
 
-class Eyes:
+class FrozenEncoder:
     """Vision tower and words of a trained ``openvla-mini``.
 
     The tower reads the words of OpenVLA's question; whoever takes it over asks the same.
