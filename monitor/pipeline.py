@@ -20,7 +20,7 @@ from monitor.faults.rules import RuleCount
 from monitor.gripper import GripperCommands
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.plugins import MetricSetting, build_plugins
-from monitor.reading.step import Extractor
+from monitor.reading.step import StepReader
 from monitor.records import Alert, Decision, Evidence, Fault, FloatArray, Mode, Numbers, Step
 from monitor.recovery import Retreat
 from monitor.score import Scoring, moved_signals
@@ -73,7 +73,7 @@ class Monitor:
         metrics = config.metrics
         about = MetricSetting(action_low=low, action_high=high, window=metrics.window)
         (plugins,) = build_plugins(metrics, about, 1)
-        self._extractor = Extractor(low, high, plugins)
+        self._reader = StepReader(low, high, plugins)
         self._blank = dict.fromkeys((*CATALOGUE, *(name for one in plugins for name in one.ids)))
         noise = None if calibration is None else calibration.noise
         setting = Setting(
@@ -149,7 +149,7 @@ class Monitor:
         self._succeeded = False
         self._active: dict[str, tuple[str, str]] = {}
         stages: tuple[_Stage, ...] = (
-            self._extractor,
+            self._reader,
             self._core,
             self._controller,
             self._retreat,
@@ -166,7 +166,7 @@ class Monitor:
         """
         if not isinstance(step, Step):
             raise MisuseError(misuse(step))
-        return self._decide(self._extractor.extract(step, self._index))
+        return self._decide(self._reader.read(step, self._index))
 
     def replay(self, evidence: Evidence) -> Decision:
         """Judge a recorded step again, with the same result to the last bit."""

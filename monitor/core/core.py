@@ -20,7 +20,7 @@ from monitor.faults.vision import black, bypassed, frozen
 from monitor.metrics.information import Information
 from monitor.metrics.instability import instability
 from monitor.metrics.pooling import Peaks
-from monitor.metrics.sample_spread import normalise
+from monitor.reading.actions import normalise
 from monitor.records import Belief, Evidence, Fault, Numbers
 
 UNKNOWN_PLACE: Final = (nan,) * 3

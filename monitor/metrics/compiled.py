@@ -33,7 +33,7 @@ def usable() -> bool:
 
 
 def compile_for(
-    signature: str, function: Callable[..., None], *, in_lanes: bool = False
+    signature: Any, function: Callable[..., None], *, in_lanes: bool = False
 ) -> Callable[..., None] | None:
     """Return ``function`` compiled for one signature, None where numba is not usable.
 

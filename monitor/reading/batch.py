@@ -1,106 +1,165 @@
-"""Batched steps to arrays with NaN for unknown, and the faults seen on the way."""
+"""The steps of N robots as arrays with NaN for unknown, and masks of the faults seen in them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.metrics.chunk_consistency import chunk_inconsistency
+from monitor.metrics.sample_spread import execution_variability
+from monitor.reading.actions import as_actions, normalise
 from monitor.reading.arrays import to_array
-from monitor.reading.logits.compiled import ALPHA, BAD, FITTING, MASS, OF_BINS, OUTSIDE, PRINT
-from monitor.reading.logits.plain import Scratch, digest_of, on_a_device
-from monitor.reading.step import FARTHEST_ID, FARTHEST_M, KEYS, LONG, UNIT_TOLERANCE, span_of
+from monitor.reading.checks import (
+    ACTION,
+    GOAL_DISTANCE,
+    GRIPPER,
+    LATENCY,
+    ORIENTATION,
+    POSITION,
+    UNIT_TOLERANCE,
+    Check,
+)
+from monitor.reading.images import as_pixels, image_values
+from monitor.reading.logits.digest import (
+    BIN_IDS,
+    POOLED_IDS,
+    REST,
+    as_logits,
+    class_ids,
+    digest_logits,
+    span_within,
+)
 from monitor.records import FloatArray, Step
+
+__all__ = ["Batch", "BatchReader", "Mask", "note"]
 
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batch:
-    """What is kept of one step of N environments; NaN is unknown.
+    """What is kept of one step of N robots; NaN is unknown.
 
     Attributes:
-        action: ``(N, D)`` environment units.
-        place: ``(N, 3)`` metres.
-        turn: ``(N, 4)`` unit, w, x, y, z.
-        goal: ``(N,)`` metres.
-        gripper: ``(N,)`` opening in [0, 1].
-        latency: ``(N,)`` seconds.
-        success: ``(N,)`` the task's own verdict.
-        alpha: ``(N,)``.
-        logits_id: ``(N,)`` fingerprints of the logits, NaN where they are unusable; None without.
+        action: ``(N, D)`` in environment units.
+        position: ``(N, 3)`` of the tool, metres.
+        orientation: ``(N, 4)`` of the tool, unit quaternion w, x, y, z.
+        goal_distance: ``(N,)`` metres.
+        gripper: ``(N,)`` measured opening in [0, 1].
+        latency_s: ``(N,)`` seconds.
+        success: ``(N,)`` the task's own verdict, true beyond 0.5.
+        logits_id: ``(N,)`` fingerprints of the logits.
+        image_id: ``(N,)`` fingerprints of the images.
+        image_std: ``(N,)`` standard deviations of the images' values, on the scale 0 to 255.
         values: ``(N,)`` by metric id.
-        faults: ``(N,)`` by code.
+        faults: ``(N,)`` by code: where the fault is present.
     """
 
     action: FloatArray
-    place: FloatArray
-    turn: FloatArray
-    goal: FloatArray
+    position: FloatArray
+    orientation: FloatArray
+    goal_distance: FloatArray
     gripper: FloatArray
-    latency: FloatArray
+    latency_s: FloatArray
     success: FloatArray
-    alpha: FloatArray
-    logits_id: FloatArray | None
+    logits_id: FloatArray
+    image_id: FloatArray
+    image_std: FloatArray
     values: dict[str, FloatArray] = field(default_factory=dict)
     faults: dict[str, Mask] = field(default_factory=dict)
 
 
-def read(step: Step, n: int, dim: int, scratch: Scratch) -> Batch:
-    """Return the arrays of ``step``, whose fields have a leading axis of ``n`` environments."""
-    # Infinities among what is added up are what this looks for.
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _read(step, n, dim, scratch)
+@final
+class BatchReader:
+    """Reads N robots' steps as :class:`~monitor.reading.step.StepReader` reads each of them."""
 
+    def __init__(self, low: FloatArray, high: FloatArray, n: int) -> None:
+        """Load what is compiled.
 
-def _read(step: Step, n: int, dim: int, scratch: Scratch) -> Batch:
-    faults: dict[str, Mask] = {}
-    values: dict[str, FloatArray] = {}
-    action = rows(step.action, n, (dim,), "ACTION", faults)
-    place = rows(step.tcp_position, n, (3,), "POSE", faults)
-    turn = rows(step.tcp_quaternion, n, (4,), "POSE", faults)
-    far: Mask = np.zeros(n, dtype=bool)
-    if step.tcp_position is not None and not np.abs(place).max() <= FARTHEST_M:
-        far = np.asarray((np.abs(place) > FARTHEST_M).any(axis=1))
-        place[far] = np.nan
-    if step.tcp_quaternion is not None:
-        # In the order in which a single monitor adds them, for the same bits.
-        w, x, y, z = turn.T
-        norm = np.sqrt(w * w + x * x + y * y + z * z)
-        bent = np.abs(norm - 1.0) > UNIT_TOLERANCE
-        norm[bent] = np.nan
-        turn /= norm[:, None]
-        far |= bent
-    note(faults, "POSE_RANGE", far)
-    goal = rows(step.goal_distance, n, (), "DISTANCE", faults)
-    wrong = (goal < 0.0) | (goal > FARTHEST_M)
-    note(faults, "DISTANCE_RANGE", wrong)
-    goal[wrong] = np.nan
-    gripper = rows(step.gripper, n, (), "GRIPPER", faults)
-    latency = rows(step.latency_s, n, (), "LATENCY_VALUE", faults)
-    late = latency < 0.0
-    note(faults, "LATENCY_VALUE_RANGE", late)
-    latency[late] = np.nan
-    verdicts = step.success
-    if n == 1 and np.ndim(verdicts) == 0:
-        verdicts = None if verdicts is None else [verdicts]
-    said: dict[str, Mask] = {}
-    success = rows(verdicts, n, (), "SUCCESS", said)
-    if "SUCCESS_SHAPE" in said:
-        note(faults, "SUCCESS_SHAPE", said["SUCCESS_SHAPE"])
-    alpha = np.full(n, np.nan)
-    logits_id = None
-    if step.token_logits is not None:
-        found = read_logits(step, n, values, faults, scratch)
-        if found is not None:
-            alpha, logits_id = found
-    return Batch(
-        action=action, place=place, turn=turn, goal=goal, gripper=gripper, latency=latency,
-        success=success, alpha=alpha, logits_id=logits_id,
-        values=values, faults=faults,
-    )  # fmt: skip
+        Args:
+            low: ``(D,)`` low end of the action space.
+            high: ``(D,)`` high end.
+            n: Number of robots.
+        """
+        self._low, self._high, self._n = low, high, n
+        self._last_chunk: FloatArray | None = None
+        digest_logits(np.zeros((1, 2), np.float32), None, None)
+
+    def reset(self, which: Mask) -> None:
+        """Begin an episode of some robots."""
+        if self._last_chunk is not None:
+            self._last_chunk[which] = np.nan
+
+    def read(self, step: Step) -> Batch:
+        """Return the arrays of ``step``, whose fields have a leading axis of N; never raises."""
+        # Infinities among what is added up are what this looks for.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._read(step)
+
+    def _read(self, step: Step) -> Batch:
+        n, faults = self._n, dict[str, Mask]()
+        values: dict[str, FloatArray] = {}
+        action = _rows(ACTION, step.action, (n, len(self._low)), faults)
+        position = _rows(POSITION, step.tcp_position, (n, 3), faults)
+        orientation = _rows(ORIENTATION, step.tcp_quaternion, (n, 4), faults)
+        if step.tcp_quaternion is not None:
+            _make_unit(orientation, faults)
+        goal_distance = _rows(GOAL_DISTANCE, step.goal_distance, (n,), faults)
+        gripper = _rows(GRIPPER, step.gripper, (n,), faults)
+        latency = _rows(LATENCY, step.latency_s, (n,), faults)
+        logits_id = _read_logits(step, n, values, faults)
+        image_id, image_std = _read_images(step.image, n, faults)
+        self._read_samples(step.samples, values, faults)
+        self._read_chunk(step.chunk, values, faults)
+        return Batch(
+            action=action,
+            position=position,
+            orientation=orientation,
+            goal_distance=goal_distance,
+            gripper=gripper,
+            latency_s=latency,
+            success=_read_success(step.success, n, faults),
+            logits_id=logits_id,
+            image_id=image_id,
+            image_std=image_std,
+            values=values,
+            faults=faults,
+        )
+
+    def _read_samples(
+        self, value: Any, values: dict[str, FloatArray], faults: dict[str, Mask]
+    ) -> None:
+        samples = self._actions("SAMPLES", value, faults)
+        if samples is not None:
+            values["EV"] = execution_variability(samples)
+            finite = ~np.isnan(samples[:, 0, 0])
+            note(faults, "EV_UNINFORMATIVE", np.isnan(values["EV"]) & finite)
+
+    def _read_chunk(
+        self, value: Any, values: dict[str, FloatArray], faults: dict[str, Mask]
+    ) -> None:
+        last, chunk = self._last_chunk, self._actions("CHUNK", value, faults)
+        self._last_chunk = chunk
+        if chunk is not None and last is not None:
+            gap = chunk_inconsistency(last, chunk)
+            if gap is not None:
+                values["CHUNK"] = gap
+
+    def _actions(self, kind: str, value: Any, faults: dict[str, Mask]) -> FloatArray | None:
+        """Return ``(N, K, D)`` actions on [0, 1]."""
+        if value is None:
+            return None
+        actions = as_actions(value, len(self._low), self._n)
+        if actions is None:
+            note(faults, f"{kind}_SHAPE", np.ones(self._n, dtype=bool))
+            return None
+        bad = np.asarray(~np.isfinite(actions).all(axis=(1, 2)))
+        note(faults, f"NONFINITE_{kind}", bad)
+        actions[bad] = np.nan
+        return normalise(actions, self._low, self._high)
 
 
 def note(faults: dict[str, Mask], code: str, where: Mask) -> None:
@@ -109,77 +168,107 @@ def note(faults: dict[str, Mask], code: str, where: Mask) -> None:
         faults[code] = faults[code] | where if code in faults else where
 
 
-def rows(
-    value: Any, n: int, shape: tuple[int, ...], kind: str, faults: dict[str, Mask]
+def _rows(check: Check, value: Any, shape: tuple[int, ...], faults: dict[str, Mask]) -> FloatArray:
+    """Return numbers that fulfil the check, a whole row NaN where any of it does not."""
+    if value is None:
+        return np.full(shape, np.nan)
+    rows = _finite_rows(check.kind, value, shape, faults)
+    if check.limited:
+        beyond = np.asarray((rows < check.low) | (rows > check.high))
+        beyond = beyond if rows.ndim == 1 else np.asarray(beyond.any(axis=1))
+        note(faults, f"{check.kind}_RANGE", beyond)
+        rows[beyond] = np.nan
+    return rows
+
+
+def _finite_rows(
+    kind: str, value: Any, shape: tuple[int, ...], faults: dict[str, Mask]
 ) -> FloatArray:
-    """Return ``(n, *shape)`` floats, a whole row NaN where any of it is not finite."""
     # Finite numbers have a finite sum; where it is not finite, a look at each decides.
-    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (n, *shape):
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == shape:
         total = np.add.reduce(value, axis=None)
         if total - total == 0.0:
             return value.copy()
-    out = np.full((n, *shape), np.nan)
-    if value is None:
-        return out
+    out = np.full(shape, np.nan)
     array = to_array(value)
-    if array is not None and array.shape == (n, 1) and not shape:
+    if array is not None and len(shape) == 1 and array.shape == (*shape, 1):
         array = array[:, 0]
-    if array is None or array.shape != (n, *shape):
-        note(faults, f"{kind}_SHAPE", np.ones(n, dtype=bool))
-        return out
-    total = array.sum()
-    if np.isfinite(total):
-        out[:] = array
+    if array is None or array.shape != shape:
+        note(faults, f"{kind}_SHAPE", np.ones(len(out), dtype=bool))
         return out
     finite = np.isfinite(array)
-    good = finite.all(axis=1) if shape else finite
+    good = finite if len(shape) == 1 else np.asarray(finite.all(axis=1))
     out[good] = array[good]
     note(faults, f"NONFINITE_{kind}", ~good)
     return out
 
 
-def read_logits(
-    step: Step, n: int, values: dict[str, FloatArray], faults: dict[str, Mask], scratch: Scratch
-) -> tuple[FloatArray, FloatArray] | None:
-    """Write the token metrics into ``values``.
+def _make_unit(q: FloatArray, faults: dict[str, Mask]) -> None:
+    """Normalise quaternions ``(N, 4)``; those far from unit norm become NaN."""
+    # In the order in which one robot's is computed, for the same bits.
+    w, x, y, z = q.T
+    norm = np.sqrt(w * w + x * x + y * y + z * z)
+    bent = np.abs(norm - 1.0) > UNIT_TOLERANCE
+    note(faults, f"{ORIENTATION.kind}_RANGE", bent)
+    norm[bent] = np.nan
+    q /= norm[:, None]
 
-    Returns:
-        alpha and the fingerprints of the logits, each ``(n,)``; None where there are no logits.
-    """
-    logits = step.token_logits
-    if not on_a_device(logits):
-        logits = to_array(logits)
+
+def _read_success(value: Any, n: int, faults: dict[str, Mask]) -> FloatArray:
+    if value is None:
+        return np.full(n, np.nan)
+    seen: dict[str, Mask] = {}
+    success = _finite_rows(
+        "SUCCESS", [value] if n == 1 and np.ndim(value) == 0 else value, (n,), seen
+    )
+    if "SUCCESS_SHAPE" in seen:  # NaN is no fault, but a robot without a verdict
+        note(faults, "SUCCESS_SHAPE", seen["SUCCESS_SHAPE"])
+    return success
+
+
+def _read_logits(
+    step: Step, n: int, values: dict[str, FloatArray], faults: dict[str, Mask]
+) -> FloatArray:
+    """Write the token metrics and return the fingerprints of the logits."""
+    if step.token_logits is None:
+        return np.full(n, np.nan)
+    logits = as_logits(step.token_logits)
     shape = () if logits is None else tuple(logits.shape)
-    if logits is None or len(shape) != 3 or shape[0] != n or shape[1] < 1 or shape[2] < 2:
+    if len(shape) != 3 or shape[0] != n or shape[1] < 1 or shape[2] < 2:
         note(faults, "LOGITS_SHAPE", np.ones(n, dtype=bool))
-        return None
-    tokens, v = shape[1:]
-    span = None if step.action_token_range is None else span_of(step.action_token_range)
-    fits = span is None or 0 <= span[0] < span[1] - 1 < v
-    ids = None if step.token_ids is None else _columns(step.token_ids, n, tokens)
-    pooled = digest_of(
-        logits.reshape(n * tokens, v), ids, span if fits else None, scratch,
-        groups=n, rows=0,
-    )  # fmt: skip
-    # Environments innermost from here on.
-    columns = np.ascontiguousarray(pooled.T)
-    bad = columns[BAD] > 0.0
-    if not fits:
+        return np.full(n, np.nan)
+    count, v = shape[1:]
+    given = step.action_token_range
+    span = None if given is None else span_within(given, v)
+    ids = None if step.token_ids is None else class_ids(step.token_ids, (n, count))
+    flat = logits.reshape(n * count, v)
+    summaries, _ = digest_logits(flat, ids, span, groups=n, by_token=False)
+    # Robots innermost from here on.
+    columns = np.ascontiguousarray(summaries.T)
+    found: dict[str, FloatArray] = dict(zip((*POOLED_IDS, *REST), columns, strict=True))
+    fingerprint, unusable, ids_fit = (
+        found.pop(name) for name in ("fingerprint", "unusable", "ids_fit")
+    )
+    bad = unusable > 0.0
+    if given is not None and span is None:
         note(faults, "LOGITS_SHAPE", ~bad)
-        columns[OF_BINS : MASS + 1] = np.nan
+        for name in (*BIN_IDS, "action_mass"):
+            found[name][:] = np.nan
     if ids is not None:
-        note(faults, "TOKEN_IDS", (columns[FITTING] == 0.0) & ~bad)
+        note(faults, "TOKEN_IDS", (ids_fit == 0.0) & ~bad)
     note(faults, "NONFINITE_LOGITS", bad)
-    values.update(zip(KEYS, columns, strict=False))
-    values["tokens_outside"], values["alpha"] = columns[OUTSIDE], columns[ALPHA]
-    return columns[ALPHA], columns[PRINT]
+    values.update(found)
+    return fingerprint
 
 
-def _columns(given: Any, n: int, tokens: int) -> NDArray[np.int64]:
-    """Return the chosen ids, ``(n * tokens,)``, -1 where they are no whole numbers."""
-    if type(given) is np.ndarray and given.dtype == LONG and given.shape == (n, tokens):
-        return given.reshape(-1)
-    ids = rows(given, n, (tokens,), "X", {})
-    with np.errstate(invalid="ignore"):
-        whole = (ids >= 0.0) & (ids < FARTHEST_ID) & (ids == np.floor(ids))
-    return np.where(whole, ids, -1.0).astype(np.int64).reshape(-1)
+def _read_images(images: Any, n: int, faults: dict[str, Mask]) -> tuple[FloatArray, FloatArray]:
+    """Return fingerprints and standard deviations of images ``(N, H, W, 3)``."""
+    unknown = np.full(n, np.nan)
+    if images is None:
+        return unknown, unknown
+    pixels = as_pixels(images, n)
+    if pixels is None:
+        note(faults, "CAMERA_FORMAT", np.ones(n, dtype=bool))
+        return unknown, unknown
+    ids, deviations = zip(*map(image_values, pixels), strict=True)
+    return np.array(ids, dtype=np.float64), np.array(deviations)

@@ -1,66 +1,69 @@
-"""From the raw step to the evidence that is kept: the only place that reads big arrays."""
+"""One robot's step, from whatever the loop hands in to the evidence that is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
 from typing import Any, Final, final
-from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
+from monitor.metrics.chunk_consistency import chunk_inconsistency
 from monitor.metrics.plugins import MetricPlugin, measure
-from monitor.metrics.sample_spread import chunk_inconsistency, execution_variability, normalise
-from monitor.metrics.token_uncertainty import NAMES
+from monitor.metrics.sample_spread import execution_variability
+from monitor.metrics.token_uncertainty import TOKEN_METRICS
+from monitor.reading.actions import as_actions, normalise
 from monitor.reading.arrays import holes, text, to_array, to_row, to_scalar
-from monitor.reading.extra import read_extra
-from monitor.reading.logits.compiled import (
-    ALPHA,
-    BAD,
-    FITTING,
-    OF_BINS,
-    OUTSIDE,
-    POOLED,
-    PRINT,
-    SHARE,
+from monitor.reading.checks import (
+    ACTION,
+    GOAL_DISTANCE,
+    GRIPPER,
+    LATENCY,
+    ORIENTATION,
+    POSITION,
+    UNIT_TOLERANCE,
+    Check,
 )
-from monitor.reading.logits.plain import SINGLE, Scratch, digest_of, on_a_device
-from monitor.records import Evidence, Fault, FloatArray, Numbers, Step
+from monitor.reading.extra import read_extra
+from monitor.reading.images import EXPECTED, as_pixels, image_values
+from monitor.reading.logits.digest import (
+    POOLED_IDS,
+    WHOLE_IDS,
+    as_logits,
+    class_ids,
+    digest_logits,
+    span_within,
+)
+from monitor.reading.problems import Problems, shape_of
+from monitor.records import Evidence, FloatArray, Numbers, Step
 
-FARTHEST_M: Final = 1e4
-"""A position or distance beyond this is a broken sensor, not a place."""
-UNIT_TOLERANCE: Final = 0.05
-"""How far a quaternion's norm may be from 1; within it, it is normalised."""
-PIXELS: Final = 4096
-"""Values of a picture that its standard deviation is taken over."""
+__all__ = ["StepReader", "words"]
 
-FARTHEST_ID: Final = 2.0**53
-"""Beyond it, not every whole number is a float64."""
 DOUBLE: Final = np.dtype(np.float64)
-LONG: Final = np.dtype(np.int64)
+LARGEST_NORM: Final = 1e4
+"""Stands for the norm of a quaternion of huge numbers, which may overflow."""
 
-OF_ALL_KEYS: Final = tuple(f"{name}{end}" for name in NAMES for end in ("", "_max"))
-BIN_NAMES: Final = tuple(f"{name}_bins" for name in NAMES)
-OF_BINS_KEYS: Final = tuple(f"{name}{end}" for name in BIN_NAMES for end in ("", "_max"))
-KEYS: Final = (*OF_ALL_KEYS, *OF_BINS_KEYS, "action_mass")
-"""Ids of the first columns of pooled logits, see :mod:`monitor.reading.logits.compiled`."""
+Signals = dict[str, float | None]
+Tokens = dict[str, Numbers]
 
 
 @final
-class Extractor:
-    """Reduces steps to evidence."""
+class StepReader:
+    """Reduces steps to evidence; between steps it keeps the last action chunk alone."""
 
     def __init__(
         self, low: FloatArray, high: FloatArray, plugins: Sequence[MetricPlugin] = ()
     ) -> None:
-        self._low = low
-        self._high = high
-        self._dim = len(low)
+        """Load what is compiled, which may take seconds and must not fall into a step.
+
+        Args:
+            low: ``(D,)`` low end of the action space.
+            high: ``(D,)`` high end.
+            plugins: Metrics of the raw step.
+        """
+        self._low, self._high, self._dim = low, high, len(low)
         self._plugins = plugins
-        self._scratch = Scratch()
-        # What is compiled is loaded now: it may take seconds, which no step may.
-        digest_of(np.zeros((1, 2), np.float32), None, None, self._scratch)
+        digest_logits(np.zeros((1, 2), np.float32), None, None)
         self.reset()
 
     def reset(self) -> None:
@@ -69,65 +72,43 @@ class Extractor:
         for plugin in self._plugins:
             plugin.reset()
 
-    def extract(self, step: Step, index: int) -> Evidence:
+    def read(self, step: Step, index: int) -> Evidence:
         """Return the evidence of ``step``, the ``index``-th of its episode; never raises."""
-        problems: list[Fault] = []
-        signals: dict[str, float | None] = {}
-        tokens: dict[str, Numbers] = {}
-        action = None
+        problems = Problems(index)
+        signals: Signals = {}
+        tokens: Tokens = {}
         decode_ok = step.decode_ok is True or _truth(step.decode_ok) is True
-        if step.action is not None:
-            action = self._numbers("ACTION", "action", step.action, self._dim, index, problems)
-            if not decode_ok:
-                # The wrong number of values is what the policy itself calls malformed tokens.
-                problems = [one for one in problems if one.code != "ACTION_SHAPE"]
-        position = quaternion = distance = gripper = latency = None
-        if step.tcp_position is not None:
-            position = self._numbers("POSE", "tcp_position", step.tcp_position, 3, index, problems)
-            if position is not None and not (
-                min(position) >= -FARTHEST_M and max(position) <= FARTHEST_M
-            ):
-                problems.append(_fault("POSE_RANGE", index, "tcp_position", list(position)))
-                position = None
-        if step.tcp_quaternion is not None:
-            quaternion = self._numbers(
-                "POSE", "tcp_quaternion", step.tcp_quaternion, 4, index, problems
-            )
-            if quaternion is not None:
-                quaternion = _unit(quaternion, index, problems)
-        if step.goal_distance is not None:
-            distance = _number("DISTANCE", "goal_distance", step.goal_distance, index, problems)
-            if distance is not None and not 0.0 <= distance <= FARTHEST_M:
-                problems.append(_fault("DISTANCE_RANGE", index, "goal_distance", distance))
-                distance = None
-        if step.gripper is not None:
-            gripper = _number("GRIPPER", "gripper", step.gripper, index, problems)
-        if step.latency_s is not None:
-            latency = _number("LATENCY_VALUE", "latency_s", step.latency_s, index, problems)
-            if latency is not None and latency < 0.0:
-                problems.append(_fault("LATENCY_VALUE_RANGE", index, "latency_s", latency))
-                latency = None
+        action = _row(ACTION, step.action, self._dim, problems)
+        if not decode_ok:
+            # The wrong number of values is what the policy itself calls malformed tokens.
+            problems.found = [one for one in problems.found if one.code != "ACTION_SHAPE"]
+        position = _row(POSITION, step.tcp_position, 3, problems)
+        orientation = _row(ORIENTATION, step.tcp_quaternion, 4, problems)
+        if orientation is not None:
+            orientation = _unit(orientation, problems)
+        distance = _number(GOAL_DISTANCE, step.goal_distance, problems)
+        gripper = _number(GRIPPER, step.gripper, problems)
+        latency = _number(LATENCY, step.latency_s, problems)
         success = _truth(step.success)
         if success is None and step.success is not None and to_scalar(step.success) is None:
-            seen = type(step.success).__name__
-            problems.append(_fault("SUCCESS_SHAPE", index, "success", seen, expected=[]))
+            problems.add("SUCCESS_SHAPE", "success", type(step.success).__name__, expected=[])
         logits_id = image_id = image_std = None
         if step.token_logits is not None:
-            logits_id = _read_logits(step, index, self._scratch, signals, tokens, problems)
+            logits_id = _read_logits(step, signals, tokens, problems)
         if step.image is not None:
-            image_id, image_std = _read_image(step.image, index, problems)
+            image_id, image_std = _read_image(step.image, problems)
         if step.samples is not None:
-            self._read_samples(step.samples, index, signals, problems)
+            self._read_samples(step.samples, signals, problems)
         if step.chunk is not None or self._last_chunk is not None:
-            self._read_chunk(step.chunk, index, signals, problems)
+            self._read_chunk(step.chunk, signals, problems)
         if step.extra is not None:
-            read_extra(step.extra, index, signals, problems)
+            read_extra(step.extra, index, signals, problems.found)
         for plugin in self._plugins:
-            measure(plugin, step, index, signals, problems)
+            measure(plugin, step, index, signals, problems.found)
         return Evidence(
             action=action,
             tcp_position=position,
-            tcp_quaternion=quaternion,
+            tcp_quaternion=orientation,
             goal_distance=distance,
             gripper=gripper,
             latency_s=latency,
@@ -140,69 +121,43 @@ class Extractor:
             logits_id=logits_id,
             image_id=image_id,
             image_std=image_std,
-            problems=tuple(problems),
+            problems=tuple(problems.found),
         )
 
-    def _read_samples(
-        self, value: Any, index: int, signals: dict[str, float | None], problems: list[Fault]
-    ) -> None:
-        samples = self._actions("SAMPLES", "samples", value, index, problems)
+    def _read_samples(self, value: Any, signals: Signals, problems: Problems) -> None:
+        samples = self._actions("SAMPLES", "samples", value, problems)
         if samples is None:
             return
-        signals["EV"] = execution_variability(samples)
+        variability = float(execution_variability(samples))
+        signals["EV"] = variability if variability == variability else None
         if signals["EV"] is None:
-            text = f"{len(samples)} samples without any difference: EV says nothing"
-            problems.append(_fault("EV_UNINFORMATIVE", index, "samples", text))
+            seen = f"{len(samples)} samples without any difference: EV says nothing"
+            problems.add("EV_UNINFORMATIVE", "samples", seen)
 
-    def _read_chunk(
-        self, value: Any, index: int, signals: dict[str, float | None], problems: list[Fault]
-    ) -> None:
-        chunk = None
-        if value is not None:
-            chunk = self._actions("CHUNK", "chunk", value, index, problems)
+    def _read_chunk(self, value: Any, signals: Signals, problems: Problems) -> None:
+        chunk = None if value is None else self._actions("CHUNK", "chunk", value, problems)
         if chunk is not None and self._last_chunk is not None:
-            signals["CHUNK"] = chunk_inconsistency(self._last_chunk, chunk)
+            gap = chunk_inconsistency(self._last_chunk, chunk)
+            signals["CHUNK"] = None if gap is None else float(gap)
         self._last_chunk = chunk
 
-    def _actions(
-        self, kind: str, field: str, value: Any, index: int, problems: list[Fault]
-    ) -> FloatArray | None:
+    def _actions(self, kind: str, field: str, value: Any, problems: Problems) -> FloatArray | None:
         """Return ``(K, D)`` actions on [0, 1]."""
-        array = to_array(value)
-        if array is None or array.ndim != 2 or array.shape[1] != self._dim or len(array) == 0:
+        actions = as_actions(value, self._dim)
+        if actions is None:
             expected = ["K", self._dim]
-            problems.append(_fault(f"{kind}_SHAPE", index, field, _shape(value), expected=expected))
+            problems.add(f"{kind}_SHAPE", field, shape_of(value), expected=expected)
             return None
-        if not np.isfinite(array).all():
-            rows = np.flatnonzero(~np.isfinite(array).all(axis=1)).tolist()
-            problems.append(_fault(f"NONFINITE_{kind}", index, field, "not finite", rows=rows))
+        finite = np.isfinite(actions).all(axis=1)
+        if not finite.all():
+            rows = np.flatnonzero(~finite).tolist()
+            problems.add(f"NONFINITE_{kind}", field, "not finite", rows=rows)
             return None
-        # In one order, as the last bit of a mean depends on it.
-        return normalise(array.astype(np.float64, order="C"), self._low, self._high)
-
-    @staticmethod
-    def _numbers(
-        kind: str, field: str, value: Any, size: int, index: int, problems: list[Fault]
-    ) -> Numbers | None:
-        row: list[float] | None
-        if type(value) is np.ndarray and value.dtype is DOUBLE and value.shape == (size,):
-            row = value.tolist()  # the usual case, without a detour
-        else:
-            row = to_row(value, size)
-        if row is None:
-            seen = str(_shape(value))
-            problems.append(_fault(f"{kind}_SHAPE", index, field, seen, expected=[size]))
-            return None
-        # A sum that is finite has finite parts; one that is not may be of huge parts.
-        total = sum(row)
-        if total - total != 0.0 and holes(row):
-            problems.append(_fault(f"NONFINITE_{kind}", index, field, text(row), dims=holes(row)))
-            return None
-        return tuple(row)
+        return normalise(actions, self._low, self._high)
 
 
 def words(error: Any) -> str:
-    """Return the text of an error, even of one that fails to say it.
+    """Return the text of an error, even of one that fails to give it.
 
     >>> words(ValueError("boom"))
     'boom'
@@ -210,42 +165,55 @@ def words(error: Any) -> str:
     try:
         return str(error)
     except Exception:  # foreign code may raise anything
-        return f"{type(error).__name__}, whose text cannot be had"
+        return f"{type(error).__name__} (message unavailable)"
 
 
-def _fault(code: str, index: int, field: str, value: Any, **more: Any) -> Fault:
-    extra = "".join(f", {key} {item}" for key, item in more.items())
-    return Fault(
-        code=code,
-        message=f"step {index}: {field} is {value}{extra}",
-        detail={"step": index, "field": field, "value": value, **more},
-    )
+def _row(check: Check, value: Any, size: int, problems: Problems) -> Numbers | None:
+    """Return ``size`` numbers that fulfil the check."""
+    if value is None:
+        return None
+    row: list[float] | None
+    if type(value) is np.ndarray and value.dtype is DOUBLE and value.shape == (size,):
+        row = value.tolist()  # the usual case, without a detour
+    else:
+        row = to_row(value, size)
+    if row is None:
+        seen = str(shape_of(value))
+        problems.add(f"{check.kind}_SHAPE", check.name, seen, expected=[size])
+        return None
+    # A sum that is finite has finite parts; one that is not may be of huge parts.
+    total = sum(row)
+    if total - total != 0.0 and holes(row):
+        problems.add(f"NONFINITE_{check.kind}", check.name, text(row), dims=holes(row))
+        return None
+    if check.limited and not (check.low <= min(row) and max(row) <= check.high):
+        problems.add(f"{check.kind}_RANGE", check.name, row)
+        return None
+    return tuple(row)
 
 
-def _shape(value: Any) -> list[int] | str:
-    """Return the shape of what was given, or what it is where it has none."""
-    try:
-        return [int(size) for size in value.shape]
-    except Exception:  # no array, or a foreign one with a shape of its own kind
-        return type(value).__name__
-
-
-def _number(kind: str, field: str, value: Any, index: int, problems: list[Fault]) -> float | None:
+def _number(check: Check, value: Any, problems: Problems) -> float | None:
+    """Return one number that fulfils the check."""
+    if value is None:
+        return None
     number = value if type(value) is float else to_scalar(value)
     if number is None:
-        problems.append(_fault(f"{kind}_SHAPE", index, field, type(value).__name__, expected=[]))
+        problems.add(f"{check.kind}_SHAPE", check.name, type(value).__name__, expected=[])
     elif 0.0 * number != 0.0:
-        problems.append(_fault(f"NONFINITE_{kind}", index, field, repr(number)))
-        number = None
-    return number
+        problems.add(f"NONFINITE_{check.kind}", check.name, repr(number))
+    elif check.low <= number <= check.high:
+        return number
+    else:
+        problems.add(f"{check.kind}_RANGE", check.name, number)
+    return None
 
 
-def _unit(q: Numbers, index: int, problems: list[Fault]) -> Numbers | None:
+def _unit(q: Numbers, problems: Problems) -> Numbers | None:
     w, x, y, z = q
     norm = sqrt(w * w + x * x + y * y + z * z)
     if abs(norm - 1.0) > UNIT_TOLERANCE:
-        norm = norm if max(map(abs, q)) < 1e3 else FARTHEST_M
-        problems.append(_fault("POSE_RANGE", index, "tcp_quaternion", list(q), norm=norm))
+        norm = norm if max(map(abs, q)) < 1e3 else LARGEST_NORM
+        problems.add(f"{ORIENTATION.kind}_RANGE", ORIENTATION.name, list(q), norm=norm)
         return None
     return w / norm, x / norm, y / norm, z / norm
 
@@ -257,93 +225,54 @@ def _truth(value: Any) -> bool | None:
     return None if number is None or number != number else number > 0.5
 
 
-def _read_logits(
-    step: Step,
-    index: int,
-    scratch: Scratch,
-    signals: dict[str, float | None],
-    tokens: dict[str, Numbers],
-    problems: list[Fault],
-) -> int | None:
-    logits = step.token_logits
-    if not (type(logits) is np.ndarray and logits.dtype is SINGLE) and not on_a_device(logits):
-        logits = to_array(logits)
-    shape: tuple[int, ...] = () if logits is None else logits.shape
+def _read_logits(step: Step, signals: Signals, tokens: Tokens, problems: Problems) -> int | None:
+    """Write the token metrics and return the fingerprint of the logits."""
+    logits = as_logits(step.token_logits)
+    shape = () if logits is None else tuple(logits.shape)
     if len(shape) != 2 or shape[0] < 1 or shape[1] < 2:
-        seen = _shape(step.token_logits)
-        problems.append(_fault("LOGITS_SHAPE", index, "token_logits", seen, expected="(N, V)"))
+        seen = shape_of(step.token_logits)
+        problems.add("LOGITS_SHAPE", "token_logits", seen, expected="(N, V)")
         return None
     count, v = shape
-    span, misfit = None, False
-    if step.action_token_range is not None:
-        low, high = span_of(step.action_token_range)
-        misfit = not 0 <= low < high - 1 < v
-        span = None if misfit else (low, high)
-    ids = None if step.token_ids is None else _columns(step.token_ids, count)
-    rows = SHARE if span is None else SHARE + 1
-    row: list[float] = digest_of(logits, ids, span, scratch, rows=rows)[0].tolist()
-    if row[BAD]:
-        bad = holes(row[POOLED : POOLED + count])
-        problems.append(
-            _fault("NONFINITE_LOGITS", index, "token_logits", "NaN, +inf or only -inf", tokens=bad)
-        )
+    given = step.action_token_range
+    span = None if given is None else span_within(given, v)
+    ids = None if step.token_ids is None else class_ids(step.token_ids, (count,))
+    summaries, rows = digest_logits(logits, ids, span)
+    summary = summaries[0].tolist()
+    mass, alpha, outside, fingerprint, unusable, ids_fit = summary[len(POOLED_IDS) :]
+    by_token = [tuple(row) for row in rows[0].T.tolist()]
+    if unusable:
+        bad = [i for i, value in enumerate(by_token[0][:count]) if value != value]
+        problems.add("NONFINITE_LOGITS", "token_logits", "NaN, +inf or only -inf", tokens=bad)
         return None
-    hollow = row[OF_BINS] != row[OF_BINS]
-    signals.update(zip(OF_ALL_KEYS if hollow or misfit else KEYS, row, strict=False))
-    if hollow:
-        signals["action_mass"] = 0.0
-    if row[FITTING] == 1.0:
-        signals["alpha"] = row[ALPHA]
-    if row[OUTSIDE] > 0.0:
-        signals["tokens_outside"] = row[OUTSIDE]
-    values = tuple(row)
-    width = count if span is None else 2 * count
-    for begin, name in zip(range(POOLED, len(row), width), NAMES, strict=False):
-        tokens[name] = values[begin : begin + count]
-    if span is not None and not hollow:
-        for begin, name in zip(range(POOLED + count, len(row), width), BIN_NAMES, strict=False):
-            tokens[name] = values[begin : begin + count]
-        begin = POOLED + SHARE * width
-        tokens["action_mass"] = values[begin : begin + count]
+    # Without a finite logit among a token's bins, nothing is known of them but that.
+    known = summary[len(WHOLE_IDS)] == summary[len(WHOLE_IDS)]
+    misfit = given is not None and span is None
+    signals.update(zip(POOLED_IDS if known and not misfit else WHOLE_IDS, summary, strict=False))
+    if not misfit:
+        signals["action_mass"] = mass
+    if ids_fit == 1.0:
+        signals["alpha"] = alpha
+    if outside > 0.0:
+        signals["tokens_outside"] = outside
+    for name, values in zip(TOKEN_METRICS, by_token, strict=False):
+        tokens[name] = values[:count]
+    if span is not None and known:
+        for name, values in zip(TOKEN_METRICS, by_token, strict=False):
+            tokens[f"{name}_bins"] = values[count:]
+        tokens["action_mass"] = by_token[-1][:count]
     if misfit:
-        given = str(step.action_token_range)[:80]
-        problems.append(_fault("LOGITS_SHAPE", index, "action_token_range", given))
-    if step.token_ids is not None and row[FITTING] != 1.0:
-        ids_given = str(step.token_ids)[:80]
-        problems.append(_fault("TOKEN_IDS", index, "token_ids", ids_given, expected=[count, v]))
-    return int(row[PRINT])
+        problems.add("LOGITS_SHAPE", "action_token_range", str(given)[:80])
+    if ids is not None and ids_fit != 1.0:
+        problems.add("TOKEN_IDS", "token_ids", str(step.token_ids)[:80], expected=[count, v])
+    return int(fingerprint)
 
 
-def span_of(given: Any) -> tuple[int, int]:
-    """Return the two ends of a range, (-1, -1) where it is none."""
-    try:
-        low, high = given
-        return int(low), int(high)
-    except Exception:  # whatever it is, it is no range
-        return -1, -1
-
-
-def _columns(given: Any, count: int) -> NDArray[np.int64] | None:
-    """Return the chosen ids, ``(count,)``, None where they are no whole numbers."""
-    if type(given) is np.ndarray and given.dtype == LONG and given.shape == (count,):
-        return given
-    row = to_row(given, count)
-    # Beyond 2^53 no float is a class.
-    if row is None or not all([0.0 <= x < FARTHEST_ID and x.is_integer() for x in row]):
-        return None
-    return np.array(row, dtype=np.int64)
-
-
-def _read_image(image: Any, index: int, problems: list[Fault]) -> tuple[int | None, float | None]:
+def _read_image(image: Any, problems: Problems) -> tuple[int | None, float | None]:
+    pixels = as_pixels(image)
+    if pixels is not None:
+        return image_values(pixels)
     array = to_array(image)
-    right = array is not None and array.ndim == 3 and array.shape[2] == 3 and array.size > 0
-    if array is None or not right or array.dtype != np.uint8:
-        seen = _shape(image) if array is None else f"{_shape(array)} {array.dtype}"
-        expected = "(H, W, 3) uint8"
-        problems.append(_fault("CAMERA_FORMAT", index, "image", seen, expected=expected))
-        return None, None
-    flat = np.ascontiguousarray(array).reshape(-1)
-    sample = flat[:: max(1, flat.size // PIXELS)].astype(np.float64)
-    # Whole numbers of this size are added up and multiplied without rounding.
-    count, total, squares = len(sample), sample.sum(), sample.dot(sample)
-    return crc32(flat.data), sqrt(count * squares - total * total) / count
+    seen = shape_of(image) if array is None else f"{shape_of(array)} {array.dtype}"
+    problems.add("CAMERA_FORMAT", "image", seen, expected=EXPECTED)
+    return None, None

@@ -56,39 +56,36 @@ class VectorCore:
     def measure(self, batch: Batch, values: dict[str, FloatArray]) -> None:
         """Write the metrics of one step into ``values``, ``(N,)`` by id, as columns of one array."""
         given = self._given
-        given[:, measure.DISTANCE] = batch.goal
+        given[:, measure.DISTANCE] = batch.goal_distance
         given[:, measure.GRIPPER] = batch.gripper
-        given[:, measure.ALPHA] = batch.alpha
-        given[:, measure.PLACE : measure.TURN] = batch.place
-        given[:, measure.TURN : measure.ACTION] = batch.turn
+        given[:, measure.ALPHA] = values.get("alpha", np.nan)
+        given[:, measure.PLACE : measure.TURN] = batch.position
+        given[:, measure.TURN : measure.ACTION] = batch.orientation
         given[:, measure.ACTION :] = batch.action
         out = np.empty((len(given), measure.COLUMNS))  # handed out, so never the same
         self._rows.measure(given, out)
         values.update(zip(IDS, out.T, strict=False))
 
     def judge(
-        self, batch: Batch, pictures: tuple[FloatArray, FloatArray] | None,
-        values: dict[str, FloatArray],
+        self, batch: Batch, values: dict[str, FloatArray],
     ) -> FloatArray:  # fmt: skip
         """Take in what :meth:`measure` has been given and return the scores, ``(N,)``.
 
         Args:
             batch: of the step.
-            pictures: fingerprints and standard deviations, ``(N,)``.
             values: metrics by id, plugins' as well.
         """
         seen = self._seen
         for column, name in self._named:
             value = values.get(name)
             seen[:, column] = np.nan if value is None else value
-        seen[:, judge.DISTANCE] = batch.goal
+        seen[:, judge.DISTANCE] = batch.goal_distance
         seen[:, judge.GRIPPER] = batch.gripper
-        seen[:, judge.LATENCY] = batch.latency
+        seen[:, judge.LATENCY] = batch.latency_s
         seen[:, judge.SUCCESS] = batch.success
-        prints, deviations = (np.nan, np.nan) if pictures is None else pictures
-        seen[:, judge.IMAGE], seen[:, judge.IMAGE_STD] = prints, deviations
-        seen[:, judge.LOGITS] = np.nan if batch.logits_id is None else batch.logits_id
-        seen[:, judge.PLACE : judge.ACTION] = batch.place
+        seen[:, judge.IMAGE], seen[:, judge.IMAGE_STD] = batch.image_id, batch.image_std
+        seen[:, judge.LOGITS] = batch.logits_id
+        seen[:, judge.PLACE : judge.ACTION] = batch.position
         seen[:, judge.ACTION : self._signals] = batch.action
         self._rows.judge(seen, self._found)
         return self._found[:, judge.SCORE].copy()

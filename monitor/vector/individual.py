@@ -14,7 +14,7 @@ from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.information import IDS, Information
 from monitor.metrics.plugins import MetricSetting, build_plugins
 from monitor.reading.batch import note
-from monitor.reading.step import Extractor
+from monitor.reading.step import StepReader
 from monitor.records import Evidence, FloatArray, Step
 from monitor.vector.history import Mask
 
@@ -31,7 +31,7 @@ class Individuals:
         about = MetricSetting(action_low=low, action_high=high, window=metrics.window)
         plugins = build_plugins(metrics, about, n)
         self._n = n
-        self._extractors = [Extractor(low, high, each) for each in plugins]
+        self._readers = [StepReader(low, high, each) for each in plugins]
         self._ids = tuple(name for plugin in plugins[0] for name in plugin.ids)
         window = metrics.info_window
         limits = tuple(np.maximum(np.abs(low), np.abs(high))[:3].tolist())
@@ -45,7 +45,7 @@ class Individuals:
     def reset(self, which: Mask) -> None:
         """Begin an episode in some environments."""
         for i in np.flatnonzero(which):
-            self._extractors[i].reset()
+            self._readers[i].reset()
             if self._information:
                 self._information[i].reset()
             if self._detectors:
@@ -61,8 +61,7 @@ class Individuals:
         if not asked and step.extra is None:
             return
         self._evidence = [
-            self._extractors[i].extract(alone(step, i, self._n), int(index[i]))
-            for i in range(self._n)
+            self._readers[i].read(alone(step, i, self._n), int(index[i])) for i in range(self._n)
         ]
         seen = dict.fromkeys(name for one in self._evidence for name in one.signals)
         # What the arrays give already is not taken from here.

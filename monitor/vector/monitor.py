@@ -12,9 +12,7 @@ from monitor.config import MonitorConfig
 from monitor.errors import DimensionError, MisuseError, misuse
 from monitor.faults import responses
 from monitor.pipeline import Monitor
-from monitor.reading.batch import Batch, note, read
-from monitor.reading.batch_samples import VectorSamples, read_pictures
-from monitor.reading.logits.plain import Scratch
+from monitor.reading.batch import Batch, BatchReader, note
 from monitor.records import FloatArray, Step
 from monitor.vector.controller import HALT, LEVELS, NONE, RECOVER, TASK, VectorController
 from monitor.vector.core import VectorCore
@@ -71,8 +69,7 @@ class VectorMonitor:
         low, high = self._low, self._high = setting.action_low, setting.action_high
         n, metrics = num_envs, config.metrics
         self._neutral = np.clip(np.zeros(len(low)), low, high)
-        self._scratch = Scratch()
-        self._samples = VectorSamples(low, high, n)
+        self._reader = BatchReader(low, high, n)
         self._core = VectorCore(single.plan, n)
         self._individuals = Individuals(metrics, setting, n)
         self._sees_data = "data" not in config.faults.off
@@ -97,7 +94,7 @@ class VectorMonitor:
         if chosen.size:  # an empty list is an array of floats, which are no indices
             which[chosen] = True
         stages: tuple[Any, ...] = (
-            self._samples, self._core, self._controller, self._retreats, self._peaks,
+            self._reader, self._core, self._controller, self._retreats, self._peaks,
             self._individuals, *self._rules,
         )  # fmt: skip
         for stage in stages:
@@ -120,15 +117,13 @@ class VectorMonitor:
 
     def _decide(self, step: Step) -> VectorDecision:
         core, controller = self._core, self._controller
-        batch = read(step, self.num_envs, len(self._low), self._scratch)
+        batch = self._reader.read(step)
         values = batch.values
-        self._samples.update(step.samples, step.chunk, values, batch.faults)
-        pictures = read_pictures(step.image, self.num_envs, batch.faults)
         self._succeeded |= batch.success > 0.5
         core.measure(batch, values)
         self._individuals.measure(step, self._index, values, batch.faults)
         self._peaks.update(values)
-        score = controller.aggregate(core.judge(batch, pictures, values))
+        score = controller.aggregate(core.judge(batch, values))
         faults: dict[str, Mask] = {}
         if self._sees_data:
             faults = batch.faults
@@ -192,7 +187,7 @@ class VectorMonitor:
         well = task & policy & ~(score >= self._calm_below)
         for where in faults.values():
             well &= ~where
-        retreats.remember(batch.place, well)
+        retreats.remember(batch.position, well)
         lost = own | (live & ~usable)
         if lost.any():
             self._lead(np.flatnonzero(lost), own, batch, action)
@@ -205,8 +200,8 @@ class VectorMonitor:
         if late.any():
             self._core.forget_moved(late)
         starts = np.flatnonzero(own & (age == 1))
-        self._retreats.begin(starts, batch.place[starts])
-        place, gripper = batch.place[envs], batch.gripper[envs]
+        self._retreats.begin(starts, batch.position[starts])
+        place, gripper = batch.position[envs], batch.gripper[envs]
         moving = own[envs] & (age[envs] <= steps)
         action[envs] = self._retreats.actions(envs, place, gripper, moving)
 

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from monitor.errors import ConfigError
-from monitor.metrics.token_uncertainty import NAMES
-from monitor.reading.step import Extractor
-from monitor.records import Step
+from monitor.metrics.token_uncertainty import TOKEN_METRICS
+from monitor.reading.logits import token_metrics
 from policies.base import FloatArray
 
 __all__ = [
@@ -111,5 +110,5 @@ def expert_logits(head: Tensor, hidden: Tensor) -> Tensor:
 
 def expert_scores(logits: Tensor) -> Mapping[str, float | None]:
     """The four token metrics of :func:`expert_logits`, mean over rows, by metric id."""
-    reduced = Extractor(np.zeros(1), np.ones(1)).extract(Step(token_logits=logits), 0)
-    return {f"PI0-{name}": reduced.signals.get(name) for name in NAMES}
+    found = token_metrics(logits)
+    return {f"PI0-{name}": found[name] for name in TOKEN_METRICS}

@@ -14,7 +14,7 @@ from monitor import Calibration, Monitor, MonitorConfig, Step
 from monitor.core import judge, measure
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.compiled import usable
-from monitor.reading.logits import plain
+from monitor.reading.logits import digest as logits_digest
 
 LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
 HIGH = -LOW
@@ -190,6 +190,6 @@ def numba_or_not(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         if not usable():
             pytest.skip("needs numba, the extra fast")
         return
-    monkeypatch.setattr(plain, "load_kernel", lambda: None)
+    monkeypatch.setattr(logits_digest, "load_kernel", lambda: None)
     for kernel in (measure, judge):
         monkeypatch.setattr(kernel, "load", lambda: None)

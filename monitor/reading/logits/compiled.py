@@ -1,15 +1,16 @@
 """One compiled pass over float32 logits, where numba is installed (extra ``fast``).
 
-The functions below are plain Python, and slow as such; numba turns their loops into vector code
-that reads every logit once from memory and once or twice from the cache, and pools what it found
-over the tokens of each group: of one step, or of each environment. The exponential is Cephes' expf
-with a shorter polynomial: Cody and Waite's reduction by multiples of log 2, then degree 5, whose
+The functions below are plain Python, and slow as such. numba turns their loops into vector code
+that reads every logit once from memory and once or twice from the cache, and then pools the
+tokens of each group: of one step, or of each environment. The exponential is Cephes' expf with a
+shorter polynomial: Cody and Waite's reduction by multiples of log 2, then degree 5, whose
 coefficients from the second on minimise the largest relative error on [-log 2 / 2, log 2 / 2]
-(1.7e-7 with float32's rounding). The fingerprint multiplies and adds the bits of a token's sums by
-odd constants, goes on to the next token by one more and ends with a xorshift, as splitmix64 does.
+(1.7e-7 with float32's rounding). The fingerprint multiplies and adds the bits of a token's sums
+by odd constants, goes on to the next token by one more and ends with a xorshift, as splitmix64
+does.
 
-What numba keeps beside the source is made anew when this file changes, and no other: what the
-compiled code rests on, so the layout too, stands here.
+numba compiles again when this file changes, and looks at no other, so all that the compiled code
+rests on stands here, the records too.
 """
 
 from __future__ import annotations
@@ -25,32 +26,65 @@ from numpy.typing import NDArray
 from monitor.metrics.compiled import FASTMATH, compile_for, usable
 from monitor.records import FloatArray
 
-Kernel = Callable[[Any, NDArray[np.int64], int, int, FloatArray], None]
+__all__ = ["METRICS", "POOLED", "SUMMARY", "SUMMARY_SIZE", "TOKEN", "TOKEN_SIZE", "load_kernel"]
 
-ENTROPY, GINI, TOP_PROBABILITY, MARGIN = range(4)
-"""First rows of a table: TB-E, TB-D, TB-TP and TB-PCS, NaN where a token's logits are unusable."""
-SHARE: Final = 4
-"""Row of the action bins' share of the probability, NaN where they are not looked at apart."""
-WEIGHTED, SQUARES, Z, SECOND, LARGEST, TOP = range(5, 11)
-"""Rows of the sums: sum e log e, sum e^2, sum e, second e, largest logit, its class; with
-e = exp(logit - largest), so that the largest e is 1. Where the largest is not finite, the others
-mean nothing, but are finite."""
-LOG_Z: Final = 11
-"""Row of the log of the normaliser of the logits; not finite where they are unusable."""
-CHOSEN: Final = 12
-"""Row of the logit of the chosen token, NaN without one."""
-ROWS: Final = 13
+Kernel = Callable[[Any, NDArray[np.int64], int, int, FloatArray, FloatArray], None]
 
-PER_TOKEN: Final = 4
-"""Metrics of a token; pooled, each has two columns: mean over the tokens and largest."""
-OF_ALL, OF_BINS = 0, 8
-"""First columns of what is pooled over all classes, and over the bins; NaN where unusable."""
-MASS, ALPHA, OUTSIDE, PRINT, BAD, FITTING = range(16, 22)
-"""Columns of: the smallest share of the bins (1 where all classes are bins); the chosen tokens'
-geometric mean probability; the number of tokens outside the bins, NaN for none; a fingerprint of
-the logits, below 2^52; the number of tokens with unusable logits; whether all ids are classes, NaN
-without ids. Where ``BAD`` is not 0, the columns before it are NaN."""
-POOLED: Final = 22
+METRICS: Final = ("entropy", "gini", "top_probability", "margin")
+"""Fields of TB-E, TB-D, TB-TP and TB-PCS."""
+
+
+def floats(*names: str | tuple[str, np.dtype[Any]]) -> np.dtype[Any]:
+    """Return a record of float64 fields, some of which may be records themselves."""
+    return np.dtype([(one, np.float64) if isinstance(one, str) else one for one in names])
+
+
+TOKEN: Final = floats(*METRICS, "bin_share")
+"""Record of a token: its metrics, and the share of the probability that the action bins hold.
+
+A field is NaN where it is unknown: all of them where the token's logits are unusable, the share
+also where there is no range of bins."""
+
+POOLED: Final = floats(*(f"{name}{end}" for name in METRICS for end in ("", "_max")))
+"""Record of metrics over tokens: the mean, and the largest (``_max``)."""
+
+SUMMARY: Final = floats(
+    ("whole", POOLED),
+    ("bins", POOLED),
+    "action_mass",
+    "alpha",
+    "tokens_outside",
+    "fingerprint",
+    "unusable",
+    "ids_fit",
+)
+"""Record of a group of tokens; NaN is unknown.
+
+whole: Metrics over all classes.
+bins: Metrics over the action bins alone; equal to ``whole`` without a range of bins.
+action_mass: Smallest share of the probability that a token's bins hold; 1 without a range.
+alpha: Geometric mean probability of the chosen tokens.
+tokens_outside: Number of tokens whose likeliest or chosen class is not a bin; NaN for none.
+fingerprint: Whole number below 2^52, equal for equal logits.
+unusable: Number of tokens whose logits hold NaN, +inf or only -inf. Unless it is 0, the fields
+    above are NaN.
+ids_fit: Whether all chosen ids are classes; NaN without ids.
+"""
+SUMMARY_SIZE: Final = SUMMARY.itemsize // 8
+TOKEN_SIZE: Final = TOKEN.itemsize // 8
+
+SUMS: Final = floats("weighted", "squares", "z", "second", "largest", "top", "log_z", "chosen")
+"""Record of a token's sums, with e = exp(logit - largest), so that the largest e is 1.
+
+weighted: Sum of e log e.
+squares: Sum of e^2.
+z: Sum of e.
+second: Second largest e.
+largest: Largest logit.
+top: Class of the largest logit.
+log_z: Logarithm of the normaliser of the logits; not finite where they are unusable.
+chosen: Logit of the chosen token; NaN without one.
+"""
 
 CHUNK: Final = 1024
 """Logits that are summed up in float32."""
@@ -79,9 +113,6 @@ M3: Final = u64(0xD6E8FEB86659FD93)
 M4: Final = u64(0xFF51AFD7ED558CCD)
 M5: Final = u64(0xC4CEB9FE1A85EC53)
 """Odd, and random otherwise: the primes and mixers of xxHash64, splitmix64 and MurmurHash3."""
-PRINTED: Final = slice(WEIGHTED, LOG_Z + 1)
-"""Rows that the fingerprint is of, and by what they are multiplied; the largest logit is in log Z."""
-MULTIPLIERS: Final = np.array((M0, M1, M2, M3, 0, M4, M5), dtype=u64)
 STEP: Final = M0
 """Takes a fingerprint from one token to the next."""
 HALF: Final = u64(32)
@@ -98,7 +129,7 @@ def power_of_e(x: Any) -> Any:
 
 
 def find_largest(row: Any) -> int:
-    """Return the first place of the largest logit; NaN and +inf win, a NaN with its sign set loses.
+    """Return the first index of the largest logit; NaN and +inf win, a NaN with its sign set loses.
 
     As integers, floats that are not negative keep their order and the others are turned round.
     """
@@ -122,15 +153,14 @@ def find_largest(row: Any) -> int:
     return at
 
 
-def sum_up(row: Any, log_v: float, table: Any, i: int) -> None:
-    """Write one token's column of the table."""
+def sum_up(row: Any, log_v: float, token: Any, sums: Any) -> None:
+    """Write the records of one token."""
     v = len(row)
     at = find_largest(row)
     largest = row[at]
-    table[WEIGHTED, i], table[SQUARES, i], table[Z, i], table[SECOND, i] = 0.0, 1.0, 1.0, 0.0
-    table[LARGEST, i], table[TOP, i] = largest, at
-    table[ENTROPY, i] = table[GINI, i] = table[TOP_PROBABILITY, i] = table[MARGIN, i] = nan
-    table[LOG_Z, i], table[CHOSEN, i], table[SHARE, i] = largest, nan, nan
+    token.entropy = token.gini = token.top_probability = token.margin = token.bin_share = nan
+    sums.weighted, sums.squares, sums.z, sums.second = 0.0, 1.0, 1.0, 0.0
+    sums.largest, sums.top, sums.log_z, sums.chosen = largest, at, largest, nan
     if not isfinite(largest):
         return
     z = weighted = squares = f64(0.0)
@@ -152,151 +182,159 @@ def sum_up(row: Any, log_v: float, table: Any, i: int) -> None:
         weighted += part_weighted
         squares += part_squares
     if isnan(z):  # a NaN with its sign set
-        table[LARGEST, i] = table[LOG_Z, i] = nan
+        sums.largest = sums.log_z = nan
         return
     second = 1.0 if ties > 1 else f64(power_of_e(i32(nearest).view(f32)))
     p1, log_z = 1.0 / z, log(z)
-    table[WEIGHTED, i], table[SQUARES, i], table[Z, i] = weighted, squares, z
-    table[SECOND, i] = second
+    sums.weighted, sums.squares, sums.z, sums.second = weighted, squares, z, second
     scale = v / (v - 1.0)
-    table[ENTROPY, i] = min(max((log_z - weighted * p1) / log_v, 0.0), 1.0)
-    table[GINI, i] = min(max((1.0 - squares * p1 * p1) * scale, 0.0), 1.0)
-    table[TOP_PROBABILITY, i] = min(max(1.0 - (p1 - 1.0 / v) * scale, 0.0), 1.0)
-    table[MARGIN, i] = min(max(1.0 - (p1 - second * p1), 0.0), 1.0)
-    table[LOG_Z, i] = log_z + largest
+    token.entropy = min(max((log_z - weighted * p1) / log_v, 0.0), 1.0)
+    token.gini = min(max((1.0 - squares * p1 * p1) * scale, 0.0), 1.0)
+    token.top_probability = min(max(1.0 - (p1 - 1.0 / v) * scale, 0.0), 1.0)
+    token.margin = min(max(1.0 - (p1 - second * p1), 0.0), 1.0)
+    sums.log_z = log_z + largest
 
 
-def pool_metrics(table: Any, begin: int, tokens: int, out: Any, column: int) -> None:
-    """Write mean and largest over some tokens of each metric."""
-    for k in range(PER_TOKEN):
-        total = largest = 0.0
-        for i in range(begin, begin + tokens):
-            value = table[ENTROPY + k, i]
-            total += value
-            largest = max(largest, value)
-        out[column + 2 * k], out[column + 2 * k + 1] = total / tokens, largest
+def pool_metrics(tokens: Any, out: Any) -> None:
+    """Write mean and largest over some tokens of each metric; added up in their order."""
+    entropy = entropy_max = gini = gini_max = 0.0
+    top_probability = top_probability_max = margin = margin_max = 0.0
+    count = len(tokens)
+    for i in range(count):
+        token = tokens[i]
+        entropy += token.entropy
+        gini += token.gini
+        top_probability += token.top_probability
+        margin += token.margin
+        entropy_max = max(entropy_max, token.entropy)
+        gini_max = max(gini_max, token.gini)
+        top_probability_max = max(top_probability_max, token.top_probability)
+        margin_max = max(margin_max, token.margin)
+    out.entropy, out.entropy_max = entropy / count, entropy_max
+    out.gini, out.gini_max = gini / count, gini_max
+    out.top_probability = top_probability / count
+    out.top_probability_max = top_probability_max
+    out.margin, out.margin_max = margin / count, margin_max
 
 
-def fingerprint(table: Any, tokens: int) -> float:
-    """Return an integer below 2^52 that tells the sums of one group apart from others."""
+def fingerprint(sums: Any, count: int) -> float:
+    """Return a whole number below 2^52 that tells the logits of one group apart from others."""
     state = u64(0)
-    for i in range(tokens):
+    for i in range(count):
+        one = sums[i]
         mixed = u64(
-            f64(table[WEIGHTED, i]).view(u64) * M0
-            + f64(table[SQUARES, i]).view(u64) * M1
-            + f64(table[Z, i]).view(u64) * M2
-            + f64(table[SECOND, i]).view(u64) * M3
-            + f64(table[TOP, i]).view(u64) * M4
-            + f64(table[LOG_Z, i]).view(u64) * M5
+            f64(one.weighted).view(u64) * M0
+            + f64(one.squares).view(u64) * M1
+            + f64(one.z).view(u64) * M2
+            + f64(one.second).view(u64) * M3
+            + f64(one.top).view(u64) * M4
+            + f64(one.log_z).view(u64) * M5
         )
         state = u64(state * STEP + mixed)
     return f64(u64(u64(u64(state ^ u64(state >> HALF)) * STEP) >> LAST))
 
 
-def pool_bins(table: Any, low: int, high: int, ids: Any, out: Any) -> None:
-    """Write what is pooled over the bins, which stand in the second half of the table.
-
-    Args:
-        table: ``(13, 2 N)``.
-        low: the first bin's class ...
-        high: ... and the one after the last.
-        ids: ``(N,)`` columns of the chosen tokens, or none.
-        out: ``(22,)`` written to.
-    """
-    tokens = table.shape[1] // 2
-    outside = hollow = 0
-    for i in range(tokens):
-        hollow += not isfinite(table[LARGEST, tokens + i])
-        beside = not low <= table[TOP, i] < high
+def pool_bins(tokens: Any, sums: Any, ids: Any, low: int, high: int, out: Any) -> None:
+    """Write what is pooled over the bins, which are the second half of the records."""
+    count = len(tokens) // 2
+    outside = empty = 0
+    for i in range(count):
+        empty += not isfinite(sums[count + i].log_z)
+        stray = not low <= sums[i].top < high
         if len(ids) > 0:
-            beside = beside or not low <= ids[i] < high
-        outside += beside
+            stray = stray or not low <= ids[i] < high
+        outside += stray
     if outside > 0:
-        out[OUTSIDE] = outside
-    out[MASS] = 0.0
-    if hollow == 0:
-        pool_metrics(table, tokens, tokens, out, OF_BINS)
+        out.tokens_outside = outside
+    out.action_mass = 0.0
+    if empty == 0:
+        pool_metrics(tokens[count:], out.bins)
         least = 1.0
-        for i in range(tokens):
-            share = min(exp(table[LOG_Z, tokens + i] - table[LOG_Z, i]), 1.0)
-            table[SHARE, i] = share
+        for i in range(count):
+            share = min(exp(sums[count + i].log_z - sums[i].log_z), 1.0)
+            tokens[i].bin_share = share
             least = min(least, share)
-        out[MASS] = least
+        out.action_mass = least
 
 
-def pool(table: Any, ids: Any, low: int, high: int, out: Any) -> None:
+def pool(tokens: Any, sums: Any, ids: Any, low: int, high: int, out: Any) -> None:
     """Write what is pooled over one group's tokens, all of them usable.
 
     Args:
-        table: ``(13, N)``, or ``(13, 2 N)`` where the second half is of the bins.
-        ids: ``(N,)`` columns of the chosen tokens, or none.
-        low: the action bins' first class ...
-        high: ... and the one after their last; 0 where they are not looked at apart.
-        out: the columns, written to.
+        tokens: ``(N,)`` records of :data:`TOKEN`, or ``(2 N,)`` where the second half is of the
+            bins; the share of the bins is written.
+        sums: As many records of :data:`SUMS`.
+        ids: ``(N,)`` classes of the chosen tokens, or empty.
+        low: First class of the action bins.
+        high: Class after their last; 0 without a range.
+        out: Record of :data:`SUMMARY`, written to.
     """
-    tokens = table.shape[1] if high == 0 else table.shape[1] // 2
-    out[PRINT] = fingerprint(table, tokens)
-    pool_metrics(table, 0, tokens, out, OF_ALL)
+    count = len(tokens) if high == 0 else len(tokens) // 2
+    out.fingerprint = fingerprint(sums, count)
+    pool_metrics(tokens[:count], out.whole)
     if high > 0:
-        pool_bins(table, low, high, ids, out)
+        pool_bins(tokens, sums, ids, low, high, out)
     else:
-        for k in range(2 * PER_TOKEN):
-            out[OF_BINS + k] = out[OF_ALL + k]
-        out[MASS] = 1.0
+        pool_metrics(tokens, out.bins)
+        out.action_mass = 1.0
     if len(ids) > 0:
         total = 0.0
-        for i in range(tokens):
+        for i in range(count):
             # Token by token, as huge logits swallow the others in a sum; min() keeps the compiler,
             # which may take sums in any order, from adding them up apart.
-            total += min(table[CHOSEN, i] - table[LOG_Z, i], 0.0)
-        out[ALPHA] = min(exp(total / tokens), 1.0)
+            total += min(sums[i].chosen - sums[i].log_z, 0.0)
+        out.alpha = min(exp(total / count), 1.0)
 
 
-def digest(logits: Any, ids: NDArray[np.int64], low: int, high: int, out: FloatArray) -> None:
+def digest(
+    logits: Any,
+    ids: NDArray[np.int64],
+    low: int,
+    high: int,
+    summaries: FloatArray,
+    rows: FloatArray,
+) -> None:
     """Sum up the logits of G groups of N tokens, and pool them within each group.
 
     Args:
         logits: ``(G N, V)`` float32, contiguous.
-        ids: ``(G N,)`` columns of the chosen tokens, or none; what is no column is seen.
-        low: the action bins' first class ...
-        high: ... and the one after their last; 0 where they are not looked at apart.
-        out: ``(G, 22 + R W)`` the pooled columns, then the first R rows of each group's table, W
-            long: N, or 2 N where the second half is of the bins. Written to.
+        ids: ``(G N,)`` classes of the chosen tokens, or empty; numbers that are not classes are
+            noticed.
+        low: First class of the action bins.
+        high: Class after their last; 0 without a range.
+        summaries: ``(G, 22)`` one :data:`SUMMARY` per group; written to.
+        rows: ``(G, W, 5)`` one :data:`TOKEN` per token of each group; W is N, or 2 N with a range
+            (the second half is of the bins). ``(1, W, 5)`` keeps the last group's. Written to.
     """
-    groups = len(out)
-    tokens = len(logits) // groups
-    v = logits.shape[1]
-    width = tokens if high == 0 else 2 * tokens
+    summaries[:] = nan
+    outs, tokens_of_all = summaries.reshape(-1).view(SUMMARY), rows.reshape(-1).view(TOKEN)
+    groups, width = len(outs), rows.shape[1]
+    count, v = len(logits) // groups, logits.shape[1]
     log_v, log_bins = log(v), log(max(high - low, 2))
-    table = np.empty((ROWS, width))
+    sums = np.empty(width, SUMS)
     for g in range(groups):
-        pooled = out[g]
-        for k in range(POOLED):
-            pooled[k] = nan
-        chosen = ids[g * tokens : g * tokens + tokens] if len(ids) > 0 else ids
-        bad, fitting = 0, True
-        for i in range(tokens):
-            row = logits[g * tokens + i]
-            sum_up(row, log_v, table, i)
-            bad += not isfinite(table[LARGEST, i])
+        out, begin = outs[g], g % len(rows) * width
+        tokens = tokens_of_all[begin : begin + width]
+        chosen = ids[g * count : g * count + count] if len(ids) > 0 else ids
+        unusable, fitting = 0, True
+        for i in range(count):
+            row = logits[g * count + i]
+            sum_up(row, log_v, tokens[i], sums[i])
+            unusable += not isfinite(sums[i].largest)
             if high - low == v:
-                for k in range(ROWS):
-                    table[k, tokens + i] = table[k, i]
+                tokens[count + i], sums[count + i] = tokens[i], sums[i]
             elif high > 0:
-                sum_up(row[low:high], log_bins, table, tokens + i)
+                sum_up(row[low:high], log_bins, tokens[count + i], sums[count + i])
             if len(chosen) > 0:
                 fits = 0 <= chosen[i] < v
                 fitting = fitting and fits
                 if fits:
-                    table[CHOSEN, i] = row[chosen[i]]
-        pooled[BAD] = bad
+                    sums[i].chosen = row[chosen[i]]
+        out.unusable = unusable
         if len(chosen) > 0:
-            pooled[FITTING] = fitting
-        if bad == 0:
-            pool(table, chosen if fitting else chosen[:0], low, high, pooled)
-        for k in range((len(pooled) - POOLED) // width):
-            for i in range(width):
-                pooled[POOLED + k * width + i] = table[k, i]
+            out.ids_fit = fitting
+        if unusable == 0:
+            pool(tokens, sums, chosen if fitting else chosen[:0], low, high, out)
 
 
 @cache
@@ -304,10 +342,13 @@ def load_kernel() -> Kernel | None:
     """Return :func:`digest` compiled, None without numba."""
     if not usable():
         return None
+    from numba import float32, float64, int64, void
     from numba.extending import register_jitable
 
-    for helper in (sum_up, pool_metrics, fingerprint, pool_bins, pool):
+    for helper in (sum_up, fingerprint, pool_bins, pool):
         register_jitable(fastmath=set(FASTMATH))(helper)
+    register_jitable(fastmath=False)(pool_metrics)
     for small in (power_of_e, find_largest):
         register_jitable(inline="always", fastmath=set(FASTMATH))(small)
-    return compile_for("void(f4[:,::1], i8[::1], i8, i8, f8[:,::1])", digest, in_lanes=True)
+    signature = void(float32[:, ::1], int64[::1], int64, int64, float64[:, ::1], float64[:, :, ::1])
+    return compile_for(signature, digest, in_lanes=True)

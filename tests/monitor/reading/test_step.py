@@ -12,19 +12,19 @@ import torch
 from msgspec.structs import replace
 
 from monitor import Step
-from monitor.reading.step import Extractor
+from monitor.reading.step import StepReader
 from monitor.records import Evidence
 
 pytestmark = pytest.mark.usefixtures("numba_or_not")
 """Each with what is compiled and without."""
 
 
-def extract(step: Step) -> Evidence:
-    return Extractor(-np.ones(7), np.ones(7)).extract(step, 3)
+def evidence_of(step: Step) -> Evidence:
+    return StepReader(-np.ones(7), np.ones(7)).read(step, 3)
 
 
 def codes(step: Step) -> list[str]:
-    return [one.code for one in extract(step).problems]
+    return [one.code for one in evidence_of(step).problems]
 
 
 def good() -> Step:
@@ -60,8 +60,8 @@ def frozen(array: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("form", [np.ndarray.tolist, torch.from_numpy, strided, frozen, copy.copy])
 def test_the_form_of_an_array_does_not_matter(name: str, form: Callable[[Any], Any]) -> None:
     step = good()
-    other = extract(replace(step, **{name: form(getattr(step, name))}))
-    expected = extract(step)
+    other = evidence_of(replace(step, **{name: form(getattr(step, name))}))
+    expected = evidence_of(step)
     assert other.problems == ()
     for one in ("action", "tcp_position", "tcp_quaternion", "logits_id"):
         if not (one == "logits_id" and form is np.ndarray.tolist and name == "token_logits"):
@@ -77,7 +77,7 @@ def test_the_type_of_an_array_does_not_matter(name: str, dtype: Any) -> None:
     given[0] = 1
     if name == "tcp_quaternion":
         given[1:] = 0
-    read = getattr(extract(Step(**{name: given})), name)
+    read = getattr(evidence_of(Step(**{name: given})), name)
     assert read == tuple(given.astype(np.float64).tolist())
     assert all(type(one) is float for one in read)
 
@@ -85,7 +85,7 @@ def test_the_type_of_an_array_does_not_matter(name: str, dtype: Any) -> None:
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("form", [np.float32, np.float64, np.array, torch.tensor])
 def test_the_form_of_a_number_does_not_matter(name: str, form: Callable[[float], Any]) -> None:
-    read = getattr(extract(Step(**{name: form(0.25)})), name)
+    read = getattr(evidence_of(Step(**{name: form(0.25)})), name)
     assert (read, type(read)) == (0.25, float)
 
 
@@ -116,12 +116,12 @@ def test_what_is_unusable_is_said(given: dict[str, Any], expected: list[str]) ->
     step = Step(**given)
     assert codes(step) == expected
     (name,) = given
-    assert (getattr(extract(step), name) is None) == bool(expected)
+    assert (getattr(evidence_of(step), name) is None) == bool(expected)
 
 
 def test_a_norm_is_told_as_far_as_it_can_be() -> None:
     def norm(size: float) -> float:
-        (fault,) = extract(Step(tcp_quaternion=np.full(4, size))).problems
+        (fault,) = evidence_of(Step(tcp_quaternion=np.full(4, size))).problems
         return float(fault.detail["norm"])
 
     assert (norm(300.0), norm(1e200)) == (600.0, 1e4)
@@ -143,16 +143,16 @@ def test_a_norm_is_told_as_far_as_it_can_be() -> None:
 def test_ids_that_are_no_classes_leave_alpha_unknown(ids: Any, known: bool) -> None:
     step = replace(good(), token_ids=ids)
     assert codes(step) == ([] if known else ["TOKEN_IDS"])
-    evidence = extract(step)
+    evidence = evidence_of(step)
     assert ("alpha" in evidence.signals) == known
-    assert evidence.signals["TB-E"] == extract(good()).signals["TB-E"]
+    assert evidence.signals["TB-E"] == evidence_of(good()).signals["TB-E"]
 
 
 @pytest.mark.parametrize("span", [(0, 2), (0, 40), (39, 40), (-1, 3), (0, 41), "bins", (1,)])
 def test_a_range_that_does_not_fit_leaves_the_bins_unknown(span: Any) -> None:
     step = replace(good(), action_token_range=span)
     fits = span in [(0, 2), (0, 40)]
-    signals = extract(step).signals
+    signals = evidence_of(step).signals
     assert codes(step) == ([] if fits else ["LOGITS_SHAPE"])
     assert ("TB-E_bins" in signals) == ("action_mass" in signals) == fits
 
@@ -161,12 +161,12 @@ def test_bad_tokens_are_named_and_bins_without_any_logit_have_no_mass() -> None:
     step = good()
     step.token_logits[2, 3] = np.inf
     step.token_logits[5] = -np.inf
-    evidence = extract(step)
+    evidence = evidence_of(step)
     assert evidence.problems[0].detail["tokens"] == [2, 5]
     assert (evidence.signals, evidence.tokens, evidence.logits_id) == ({}, {}, None)
     step = good()
     step.token_logits[1, 8:30] = -np.inf
-    evidence = extract(step)
+    evidence = evidence_of(step)
     assert evidence.problems == ()
     assert evidence.signals["action_mass"] == 0.0
     assert "TB-E_bins" not in evidence.signals
@@ -174,20 +174,20 @@ def test_bad_tokens_are_named_and_bins_without_any_logit_have_no_mass() -> None:
 
 
 def test_evidence_is_of_its_step_alone() -> None:
-    extractor, step = Extractor(-np.ones(7), np.ones(7)), good()
-    first = extractor.extract(step, 0)
+    reader, step = StepReader(-np.ones(7), np.ones(7)), good()
+    first = reader.read(step, 0)
     before = copy.deepcopy(first)
     for name in ARRAYS:
         getattr(step, name)[...] = 0
-    extractor.extract(step, 1)
+    reader.read(step, 1)
     assert first == before
-    assert before == copy.deepcopy(extractor).extract(good(), 0)
+    assert before == copy.deepcopy(reader).read(good(), 0)
 
 
 def test_huge_logits_of_one_token_do_not_swallow_the_others() -> None:
     logits = np.zeros((2, 4), np.float32)
     logits[1] = np.finfo(np.float32).min
-    got = extract(Step(token_logits=logits, token_ids=np.array([2, 2]))).signals["alpha"]
+    got = evidence_of(Step(token_logits=logits, token_ids=np.array([2, 2]))).signals["alpha"]
     assert got == pytest.approx(0.5)  # a quarter, and one that is lost in so large a number
 
 
@@ -203,11 +203,11 @@ class MuteError(Exception):
 
 def test_an_error_without_words_is_one_all_the_same() -> None:
     error: Any = MuteError()
-    assert extract(Step(policy_error=error)).policy_error == "MuteError, whose text cannot be had"
+    assert evidence_of(Step(policy_error=error)).policy_error == "MuteError (message unavailable)"
 
 
 @pytest.mark.parametrize("told", [np.array([False, False]), float("nan"), "no", [], None])
 def test_a_verdict_on_the_tokens_that_cannot_be_read_is_none_of_well(told: Any) -> None:
-    assert not extract(Step(decode_ok=told)).decode_ok
+    assert not evidence_of(Step(decode_ok=told)).decode_ok
     well: Any = np.array(True)
-    assert extract(Step(decode_ok=well)).decode_ok
+    assert evidence_of(Step(decode_ok=well)).decode_ok

@@ -12,7 +12,7 @@ from typing import Final, final
 import numpy as np
 
 from monitor.metrics.instability import DIVISORS, instability, jerk_weights
-from monitor.metrics.sample_spread import normalise
+from monitor.reading.actions import normalise
 from monitor.records import Evidence, FloatArray, Numbers
 from tests.monitor.core.reference.progress import added
 from tests.monitor.core.reference.rotation import relative_rotation
