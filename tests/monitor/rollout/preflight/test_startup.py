@@ -230,9 +230,10 @@ def test_the_command_refuses_with_code_3(
     from monitor.cli.main import main
 
     made = {"blind": Looker(blind=True), "looker": Looker()}
-    monkeypatch.setattr(names, "check_names", lambda *_, **__: None)
+    monkeypatch.setattr(names, "check_policy", lambda *_: None)
+    monkeypatch.setattr(names, "check_env_name", lambda *_: None)
     monkeypatch.setattr(session, "open_env", lambda *_: fake_env(horizon_steps=3))
-    monkeypatch.setattr(session, "open_policy", lambda name, *_, **given: (made[name], {}))
+    monkeypatch.setattr(session, "open_policy", lambda name, _: made[name])
 
     def run(policy: str, *more: str) -> int:
         out = tmp_path / "-".join([policy, *more])
@@ -272,9 +273,10 @@ def test_a_run_halts_a_policy_that_does_not_keep_to_its_own_statistics(
         env.action_space = gymnasium.spaces.Box(-1.0, 1.0, (7,))
         return env
 
-    monkeypatch.setattr(names, "check_names", lambda *_, **__: None)
+    monkeypatch.setattr(names, "check_policy", lambda *_: None)
+    monkeypatch.setattr(names, "check_env_name", lambda *_: None)
     monkeypatch.setattr(session, "open_env", wide)
-    monkeypatch.setattr(session, "open_policy", lambda *_, **__: (Raw(), {}))
+    monkeypatch.setattr(session, "open_policy", lambda *_: Raw())
 
     def faults(out: Path) -> Any:
         arguments = ["run", "--env", "fake", "--scenes", "0:1", "--no-live", "--no-probe"]
