@@ -130,7 +130,7 @@ class ViewOptions:
         list[str] | None,
         typer.Option(
             "--sink",
-            help="Observer of another package (entry-point group vlawatch.sinks); repeatable.",
+            help="Observer: video, logits, hidden, an entry point, or module:Class; repeatable.",
         ),
     ] = None
 

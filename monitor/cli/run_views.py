@@ -71,7 +71,7 @@ def _recorders(options: ViewOptions, folder: Path) -> Iterator[Observer]:
     if options.video:
         from monitor.rollout.recorders.video import VideoRecorder
 
-        yield VideoRecorder(folder / "videos")
+        yield VideoRecorder(folder)
     if options.keep_logits:
         from monitor.rollout.recorders.logits import LogitsRecorder
 

@@ -1,94 +1,107 @@
-"""Observers of other packages, by entry-point group ``vlawatch.sinks``.
+"""Sinks: observers chosen by name, entry point or ``module:Class``.
 
-An entry point names a callable from the run's folder to an :class:`monitor.rollout.Observer`;
-where that has ``close()``, it is called when the run ends.
+A sink is made by a callable from the run's folder to an :class:`monitor.rollout.Observer`; if it has
+``close()``, it is called when the run ends. Other packages offer theirs in the entry-point group
+``vlawatch.sinks``.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final, final
 
-from monitor.errors import ConfigError, unknown_name
+from monitor.errors import ConfigError, MonitorError
+from monitor.plugins import resolve
 from monitor.rollout.records import EpisodeResult, EpisodeStart, Observer, RunStart, StepRecord
 
-__all__ = ["GROUP", "Sink", "load_sinks"]
+__all__ = ["GROUP", "SINKS", "Sink", "load_sinks"]
 
 log = logging.getLogger(__name__)
 
 GROUP: Final = "vlawatch.sinks"
 
+_HERE: Final = "monitor.rollout.recorders"
+SINKS: Final[Mapping[str, str]] = {
+    "hidden": f"{_HERE}.hidden:HiddenRecorder",
+    "logits": f"{_HERE}.logits:LogitsRecorder",
+    "video": f"{_HERE}.video:VideoRecorder",
+}
+"""Sinks that come with vlawatch."""
+
 
 @final
 class Sink:
-    """Foreign code beside a run: when it raises, it is left out from then on, and the run goes on.
+    """Guard around an observer: after an exception it is dropped, and the run goes on.
 
     Args:
-        name: of the entry point.
-        observer: what it made.
+        name: name of the sink, for the log.
+        observer: the guarded observer.
     """
 
     def __init__(self, name: str, observer: Observer) -> None:
         self._name = name
         self._observer: Observer | None = observer
 
-    def on_run(self, plan: RunStart) -> None:
-        """Pass on, where it wants to know the whole run."""
-        if callable(tell := getattr(self._observer, "on_run", None)):
-            self._tell(tell, plan)
+    def on_run(self, start: RunStart) -> None:
+        """Pass on to an observer with ``on_run``."""
+        if callable(method := getattr(self._observer, "on_run", None)):
+            self._call("at the start of the run", method, start)
 
     def on_start(self, start: EpisodeStart) -> None:
         """Pass on."""
         if self._observer is not None:
-            self._tell(self._observer.on_start, start)
+            self._call(f"at the start of episode {start.episode}", self._observer.on_start, start)
 
     def on_step(self, record: StepRecord) -> None:
         """Pass on."""
         if self._observer is not None:
-            self._tell(self._observer.on_step, record)
+            self._call(f"at step {record.step}", self._observer.on_step, record)
 
     def on_end(self, result: EpisodeResult) -> None:
         """Pass on."""
         if self._observer is not None:
-            self._tell(self._observer.on_end, result)
+            self._call(f"at the end of episode {result.episode}", self._observer.on_end, result)
 
     def close(self) -> None:
-        """Let it finish what it writes."""
-        if callable(end := getattr(self._observer, "close", None)):
-            self._tell(end)
+        """Close an observer with ``close``."""
+        if callable(method := getattr(self._observer, "close", None)):
+            self._call("on closing", method)
 
-    def _tell(self, method: Callable[..., Any], *given: Any) -> None:
+    def _call(self, when: str, method: Callable[..., Any], *arguments: Any) -> None:
         try:
-            method(*given)
-        except Exception:
+            method(*arguments)
+        except Exception as error:
             self._observer = None
-            log.exception("sink %s failed; the run goes on without it", self._name)
+            text = f"{type(error).__name__}: {error}"
+            log.error(  # noqa: TRY400  the traceback is for --verbose
+                "sink %s failed %s: %s; the run goes on without it", self._name, when, text
+            )
+            log.debug("traceback of sink %s", self._name, exc_info=error)
 
 
 def load_sinks(names: Sequence[str], folder: Path, stack: ExitStack) -> list[Observer]:
-    """Make the sinks of the given entry-point names.
+    """Make sinks.
 
     Args:
-        names: of entry points, each once.
-        folder: of the run; a sink may write beside the trace, or not.
-        stack: closes them.
+        names: names of :data:`SINKS`, names of entry points, or ``module:Class``; duplicates are
+            made once.
+        folder: folder of the run, in which a sink may write files of its own.
+        stack: closes the sinks.
 
     Raises:
-        ConfigError: no installed package offers such a name, or it cannot be made.
+        ConfigError: if a name is unknown, or a sink cannot be imported or made.
     """
-    found = {one.name: one for one in entry_points(group=GROUP)} if names else {}
     sinks: list[Observer] = []
     for name in dict.fromkeys(names):
-        if name not in found:
-            raise ConfigError(unknown_name("sink", name, found))
         try:
-            sink = Sink(name, found[name].load()(folder))
+            sink = Sink(name, resolve("sink", name, GROUP, SINKS)(folder))
+        except MonitorError:
+            raise
         except Exception as error:
-            msg = f"sink {name!r} ({found[name].value}) cannot be made: {error!r}"
+            msg = f"sink {name!r} cannot be made: {type(error).__name__}: {error}"
             raise ConfigError(msg) from error
         stack.callback(sink.close)
         sinks.append(sink)

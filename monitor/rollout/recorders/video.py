@@ -13,12 +13,13 @@ from monitor.errors import MissingExtraError
 from monitor.records import Mode
 from monitor.rollout.records import EpisodeResult, EpisodeStart, StepRecord
 
-__all__ = ["VideoRecorder", "with_score"]
+__all__ = ["FOLDER", "VideoRecorder", "with_score"]
 
 log = logging.getLogger(__name__)
 
 COLOUR: Final = {Mode.TASK: (63, 185, 80), Mode.RECOVER: (227, 160, 8), Mode.HALT: (248, 81, 73)}
 BAR_PX: Final = 8
+FOLDER: Final = "videos"
 
 
 @final
@@ -28,7 +29,7 @@ class VideoRecorder:
     The length of a bar at the lower edge is the score, its colour the mode.
 
     Args:
-        folder: folder to write to; created if it does not exist.
+        folder: folder of the run; the videos lie in its subfolder ``videos``.
         fps: frames per second; the control rate plays in real time.
     """
 
@@ -39,7 +40,7 @@ class VideoRecorder:
             msg = "video needs imageio: pip install 'imageio[ffmpeg]'"
             raise MissingExtraError(msg) from error
         self._open = imageio.get_writer
-        self._folder = folder
+        self._folder = folder / FOLDER
         self._fps = fps
         self._env: Any = None
         self._writer: Any = None

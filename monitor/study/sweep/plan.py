@@ -97,7 +97,7 @@ class SweepPlan(_Section):
     keep_hidden: bool = False
     """Record the policy's features."""
     sinks: tuple[str, ...] = ()
-    """Observers of other packages, of the entry-point group ``vlawatch.sinks``."""
+    """Sinks: names, entry points of the group ``vlawatch.sinks``, or ``module:Class``."""
     isolate: bool = True
     """Keep the simulator in a process of its own, so that its death costs one episode."""
     deadline_s: Annotated[float, Field(gt=0)] | None = None

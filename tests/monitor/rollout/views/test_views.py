@@ -171,7 +171,7 @@ def test_a_video_has_one_frame_per_step_and_one_for_the_end(
     imageio = pytest.importorskip("imageio.v2")
     pytest.importorskip("imageio_ffmpeg")
     run_episodes(fake_env(), reacher(), monitor, SPECS[:1], observers=(VideoRecorder(tmp_path),))
-    with imageio.get_reader(tmp_path / "episode-0000.mp4") as film:
+    with imageio.get_reader(tmp_path / "videos" / "episode-0000.mp4") as film:
         assert film.count_frames() == 31
 
 
