@@ -1,4 +1,4 @@
-"""What it costs to hold an environment in a process of its own."""
+"""Benchmark of an environment in a separate process."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["host_table"]
 def host_table(
     image_size: tuple[int, int] = (480, 640), *, calls: int = 1000, python: str | None = None
 ) -> list[Timing]:
-    """Time of a step of an environment that only draws, here and in another process.
+    """Time a step of an environment that only renders, in this process and in another one.
 
     Args:
-        image_size: height and width of the picture, pixels.
-        calls: timed steps of each.
-        python: interpreter of the other process; None takes this one.
+        image_size: height and width of the image, pixels.
+        calls: number of timed steps of each.
+        python: interpreter of the other process; None for this one.
     """
     height, width = image_size
     inside = BlankEnv(image_size=image_size)

@@ -1,6 +1,6 @@
-"""What the monitor costs, on one thread, on made-up steps of a plausible kind.
+"""Benchmark of the monitor on one thread, with synthetic steps.
 
-In seven dimensions like a published policy's: seven tokens, of 256 bins or a whole vocabulary.
+Seven dimensions as in published policies: seven tokens, of 256 bins or a whole vocabulary.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from monitor.errors import MonitorError
 from monitor.pipeline import Monitor
 from monitor.records import Step
 from monitor.rollout.records import EpisodeResult, EpisodeStart, StepRecord
+from monitor.vector import VectorMonitor
 
 __all__ = [
     "BenchError",
@@ -36,14 +37,20 @@ DIMENSIONS: Final = 7
 SMALL_V: Final = 256
 LARGE_V: Final = 32064
 BATCHED: Final = 40
-"""Steps of many environments that are gone through again and again."""
+"""Number of batched steps, which are used repeatedly."""
 BATCHED_FIELDS: Final = (
-    "action", "tcp_position", "tcp_quaternion", "goal_distance", "gripper", "latency_s", "success",
-)  # fmt: skip
+    "action",
+    "tcp_position",
+    "tcp_quaternion",
+    "goal_distance",
+    "gripper",
+    "latency_s",
+    "success",
+)
 
 
 class BenchError(MonitorError, RuntimeError):
-    """The run to be timed does not get past its first step."""
+    """The run to be timed fails at its first step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +58,10 @@ class Timing:
     """Time of one call, microseconds.
 
     Attributes:
-        what: what was called.
-        median_us: half of the calls were faster.
-        p99_us: 99 of 100 were.
-        calls: how many were timed.
+        what: name of the call.
+        median_us: median time.
+        p99_us: 99th percentile.
+        calls: number of timed calls.
     """
 
     what: str
@@ -64,7 +71,7 @@ class Timing:
 
 
 class StepTimes:
-    """The observer that times a real run: policy and monitor, step by step."""
+    """Observer that times the policy and the monitor of a real run, step by step."""
 
     def __init__(self) -> None:
         self._policy_us: list[float] = []
@@ -72,27 +79,27 @@ class StepTimes:
 
     @property
     def steps(self) -> int:
-        """Steps seen."""
+        """Number of steps."""
         return len(self._monitor_us)
 
     def on_start(self, start: EpisodeStart) -> None:
         """Nothing to time."""
 
     def on_step(self, record: StepRecord) -> None:
-        """Take in one step."""
+        """Add one step."""
         self._policy_us.append(record.policy_ms * 1e3)
         self._monitor_us.append(record.overhead_us)
 
     def on_end(self, result: EpisodeResult) -> None:
-        """Count an episode that broke before its first step, so that nobody waits for ever."""
+        """Raise an error if the episode failed before its first step, or the bench never ends."""
         if result.outcome == "error" and result.steps <= 1:
             raise BenchError(result.message)
 
     def table(self) -> list[Timing]:
-        """The policy's row and the monitor's."""
+        """Return the rows of policy and monitor."""
         return [
-            _timing("policy, a step", self._policy_us),
-            _timing("monitor, a step", self._monitor_us),
+            _timing("policy, per step", self._policy_us),
+            _timing("monitor, per step", self._monitor_us),
         ]
 
 
@@ -112,9 +119,9 @@ def time_calls(
 
     Args:
         what: name of the row.
-        call: what is timed; gets the number of the call.
-        calls: timed calls.
-        each: called, not timed, before every 80 calls: an episode's reset.
+        call: timed function of the number of the call.
+        calls: number of timed calls.
+        each: untimed function called before every 80 calls: an episode's reset.
     """
     (timing,) = time_in_turn({what: call}, calls=calls, each=each)
     return timing
@@ -126,10 +133,10 @@ def time_in_turn(
     calls: int,
     each: Callable[[], Any] | None = None,
 ) -> list[Timing]:
-    """Time several things call by call in turn, so that a busy machine is so for all of them."""
+    """Time several functions call by call in turn, so that a busy machine affects all alike."""
     times = np.empty((calls, len(these)))
     collecting = gc.isenabled()
-    gc.disable()  # a collection in the middle would be somebody else's time
+    gc.disable()  # a collection would be timed with an arbitrary call
     try:
         for number in range(-WARM, calls):
             if each is not None and number % 80 == 0:
@@ -149,13 +156,13 @@ def time_in_turn(
 def made_up_steps(
     count: int, *, vocabulary: int | None, dimensions: int = DIMENSIONS, seed: int = 0
 ) -> list[Step]:
-    """Steps of an arm that nears its goal with some jitter.
+    """Make steps of an arm that approaches its goal with some jitter.
 
     Args:
-        count: how many.
+        count: number of steps.
         vocabulary: V of float32 logits ``(D, V)``; None leaves the tokens out.
-        dimensions: D.
-        seed: of the jitter.
+        dimensions: D of the actions.
+        seed: random seed of the jitter.
     """
     rng = np.random.default_rng(seed)
     steps = []
@@ -195,11 +202,11 @@ def _logits(
 
 
 def overhead_table(*, quick: bool = False, config: MonitorConfig | None = None) -> list[Timing]:
-    """Time of the whole update, its motion part, torch's softmax beside it, and how both grow.
+    """Time the whole update, its motion part and torch's softmax, and their growth with size.
 
     Args:
-        quick: fewer calls, for tests.
-        config: of the monitor; None takes the defaults: all metrics, faults and the controller.
+        quick: whether to make fewer calls, for tests.
+        config: configuration of the monitor; None for the defaults: all metrics and faults.
     """
     config = MonitorConfig() if config is None else config
     calls = 80 if quick else 2000
@@ -209,7 +216,7 @@ def overhead_table(*, quick: bool = False, config: MonitorConfig | None = None) 
     ]
     for vocabulary in (SMALL_V, LARGE_V):
         many = calls if vocabulary == SMALL_V else max(80, calls // 4)
-        rows.extend(_beside_softmax(config, many, vocabulary))
+        rows.extend(_update_and_softmax(config, many, vocabulary))
     rows.extend(_vector(config, calls))
     for window in (8, 16, 32, 64):
         wider = config.model_copy(
@@ -227,7 +234,7 @@ def overhead_table(*, quick: bool = False, config: MonitorConfig | None = None) 
 
 
 def softmax_ratio(rows: Sequence[Timing]) -> float | None:
-    """Return how many softmaxes of its logits an update at 7×32064 takes, None without torch."""
+    """Return the time of an update at 7×32064 over that of torch's softmax; None without torch."""
     medians = {row.what: row.median_us for row in rows}
     softmax = medians.get(_softmax_row(LARGE_V))
     return None if softmax is None else medians[_update_row(LARGE_V)] / softmax
@@ -256,7 +263,7 @@ def _update(
 def _updating(
     config: MonitorConfig, calls: int, vocabulary: int | None, dimensions: int = DIMENSIONS
 ) -> tuple[Callable[[int], Any], Callable[[], Any]]:
-    """Return a monitor's update by number of the call, and its reset."""
+    """Return a monitor's update as a function of the number of the call, and its reset."""
     steps = made_up_steps(min(calls, 400), vocabulary=vocabulary, dimensions=dimensions)
     high = np.full(dimensions, 1.0)
     monitor = Monitor(config, action_low=-high, action_high=high)
@@ -264,7 +271,7 @@ def _updating(
 
 
 def _decide(what: str, config: MonitorConfig, calls: int) -> Timing:
-    """Time all that follows the reading of the step's arrays, which is what a replay does."""
+    """Time what follows the reading of the step's arrays, as in a replay."""
     high = np.full(DIMENSIONS, 1.0)
     monitor, again = (Monitor(config, action_low=-high, action_high=high) for _ in range(2))
     steps = made_up_steps(min(calls, 400), vocabulary=None)
@@ -277,8 +284,8 @@ def _decide(what: str, config: MonitorConfig, calls: int) -> Timing:
     )
 
 
-def _beside_softmax(config: MonitorConfig, calls: int, vocabulary: int) -> list[Timing]:
-    """A whole update, and in turn with it a plain softmax of other such logits, if torch is there."""
+def _update_and_softmax(config: MonitorConfig, calls: int, vocabulary: int) -> list[Timing]:
+    """Time the update in turn with a softmax of other such logits, if torch is installed."""
     update, reset = _updating(config, calls, vocabulary)
     these = {_update_row(vocabulary): update}
     try:
@@ -293,11 +300,7 @@ def _beside_softmax(config: MonitorConfig, calls: int, vocabulary: int) -> list[
 
 
 def _vector(config: MonitorConfig, calls: int) -> Sequence[Timing]:
-    """VectorMonitor per environment and step; nothing where it is not there."""
-    try:
-        from monitor.vector import VectorMonitor  # type: ignore[import-not-found,unused-ignore]
-    except ModuleNotFoundError:
-        return ()
+    """Time VectorMonitor per environment and step."""
     rows = []
     for count in (16, 256, 1024):
         many = max(20, min(calls, 60_000 // count))
@@ -322,11 +325,11 @@ def _update_vector(monitor: Any, steps: list[Step], number: int) -> None:
 
 
 def batched_steps(count: int) -> list[Step]:
-    """Some steps of ``count`` arms that near their goals, with logits of 7×256 each."""
+    """Make steps of ``count`` arms that approach their goals, with logits of 7×256 each."""
     arms = [made_up_steps(BATCHED, vocabulary=None, seed=seed) for seed in range(min(count, 32))]
     rng = np.random.default_rng(0)
     shape = (count, DIMENSIONS, SMALL_V)
-    # Two in turn: as with a policy's own, the cache has not seen them lately.
+    # Two in turn: as with a policy's own, they are not in the cache.
     logits = [(4.0 * rng.standard_normal(shape)).astype(np.float32) for _ in range(2)]
     steps = []
     for number, at_once in enumerate(zip(*arms, strict=True)):

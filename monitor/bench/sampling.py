@@ -1,4 +1,4 @@
-"""What sampled actions cost beside the action itself: one prefill for all, or as many inferences."""
+"""Benchmark of sampled actions: one prefill for all samples against separate inferences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from monitor.errors import ConfigError
 from policies import Observation, load_policy
 
-__all__ = ["SamplingRow", "measure_sampling", "reckon_openvla_7b"]
+__all__ = ["SamplingRow", "estimate_openvla_7b", "measure_sampling"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,9 +20,9 @@ class SamplingRow:
     """One way to get an action and K samples.
 
     Attributes:
-        what: the way.
-        value: its cost.
-        share: of the cost of K + 1 whole inferences.
+        what: name of the way.
+        value: cost.
+        share: cost as a fraction of that of K + 1 whole inferences.
     """
 
     what: str
@@ -33,13 +33,13 @@ class SamplingRow:
 def measure_sampling(
     policy: str, *, samples: int, calls: int = 50, **options: Any
 ) -> tuple[SamplingRow, ...]:
-    """Time a policy without and with samples, alternating, on a made-up picture.
+    """Time a policy without and with samples, alternating, on a synthetic image.
 
     Args:
-        policy: name; it must take ``samples=``.
-        samples: K, at least 1.
-        calls: of each; the median is kept.
-        **options: of the policy, such as ``checkpoint``.
+        policy: name of a policy that takes ``samples=``.
+        samples: number of samples K, at least 1.
+        calls: number of calls of each; the median is returned.
+        **options: arguments of the policy, such as ``checkpoint``.
 
     Returns:
         Milliseconds: one inference, one with K samples, K + 1 inferences.
@@ -66,12 +66,12 @@ def measure_sampling(
     return _rows(median(times["plain"]), median(times["sampling"]), samples)
 
 
-def reckon_openvla_7b(*, samples: int) -> dict[str, tuple[SamplingRow, ...]]:
-    """The same for openvla-7b in bfloat16, from its sizes alone.
+def estimate_openvla_7b(*, samples: int) -> dict[str, tuple[SamplingRow, ...]]:
+    """Estimate the same for openvla-7b in bfloat16 from its sizes.
 
     Returns:
-        Rows as of :func:`measure_sampling` by unit: ``TFLOP`` of the matrix products, and ``GB``
-        that pass between memory and processor.
+        Rows as in :func:`measure_sampling` by unit: ``TFLOP`` of the matrix products, and ``GB``
+        transferred between memory and processor.
     """
     from policies.openvla.config import OpenVLAConfig
     from policies.openvla.cost import answer_cost

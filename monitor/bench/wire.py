@@ -1,4 +1,4 @@
-"""What a step costs when the policy is in another process, without and with a proxy between."""
+"""Benchmark of a policy in another process, with and without the proxy."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["wire_table"]
 
 IMAGE: Final = (224, 224, 3)
 LOGITS: Final = (7, 32_064)
-"""Of OpenVLA: seven tokens over the whole vocabulary, 0.9 MB."""
+"""Shape of OpenVLA's logits: seven tokens over the whole vocabulary, 0.9 MB."""
 _CLIENT: Final = ClientEnvInfo(action_low=(-1.0,) * 7, action_high=(1.0,) * 7, control_dt_s=0.2)
 
 
 @final
 class _Payload:
-    """Answers at once, with as much as OpenVLA says."""
+    """A policy that answers at once with as much data as OpenVLA."""
 
     name = "payload"
     signals = frozenset({"token_logits"})
@@ -45,22 +45,22 @@ class _Payload:
         )
 
     def reset(self, instruction: str) -> None:
-        """Nothing to forget."""
+        """Do nothing."""
 
     def act(self, observation: Observation) -> PolicyOutput:
-        """Always the same."""
+        """Return the same output every time."""
         return self._output
 
 
 def wire_table(calls: int = 300) -> list[Timing]:
-    """Time ``act`` of a policy that takes no time: here, over loopback, and through a proxy.
+    """Time ``act`` of a policy that takes no time: in process, over loopback, through the proxy.
 
     Args:
-        calls: of each row.
+        calls: number of timed calls per row.
     """
     rng = np.random.default_rng(0)
     seen = Observation(image=rng.integers(0, 256, IMAGE).astype(np.uint8), instruction="x")
-    with _elsewhere(_serve_policy) as url, _elsewhere(_serve_proxy, url) as between:
+    with _separate(_serve_policy) as url, _separate(_serve_proxy, url) as between:
         rows = [_time("in this process", _Payload(), seen, calls)]
         for what, address in (("over loopback", url), ("through the proxy", between)):
             for signals, size in (([], "action only"), (["token_logits"], "with 7×32064 logits")):
@@ -75,8 +75,8 @@ def _time(what: str, policy: Policy, seen: Observation, calls: int) -> Timing:
 
 
 @contextmanager
-def _elsewhere(serve: Any, *arguments: str) -> Iterator[str]:
-    """A listener in a process of its own; gives its URL."""
+def _separate(serve: Any, *arguments: str) -> Iterator[str]:
+    """Run a listener in a separate process; yield its URL."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=serve, args=(theirs, *arguments))

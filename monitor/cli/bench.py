@@ -135,11 +135,11 @@ def sampling(
     from monitor.cli.session import one_thread
 
     one_thread()
-    from monitor.bench.sampling import measure_sampling, reckon_openvla_7b
+    from monitor.bench.sampling import estimate_openvla_7b, measure_sampling
 
     name = policy.policy
     timed = measure_sampling(name, samples=samples, calls=calls, **policy.arguments)
-    computed = reckon_openvla_7b(samples=samples)
+    computed = estimate_openvla_7b(samples=samples)
     if as_json:
         emit_json({"policy": name, "samples": samples, "ms": timed, "openvla-7b": computed})
         return

@@ -1,18 +1,18 @@
-"""Says what this machine lacks for the main job, and the command that mends each thing.
+"""Report what this machine lacks to run policies in simulation, with the command to fix it.
 
-``gather`` looks, ``judge`` turns what was found into checks and touches nothing. Standard library
-only, so that it runs where half of the installation is broken.
+``gather`` inspects the machine; ``judge`` turns the facts into checks and is pure. Standard
+library only, so that it runs on a broken installation.
 """
 
 from monitor.doctor.checks import Check, exit_code, judge, to_text
-from monitor.doctor.facts import Facts, Probe
+from monitor.doctor.facts import Facts, ProcessResult
 from monitor.doctor.machine import gather
 from monitor.doctor.requirements import Requirement
 
 __all__ = [
     "Check",
     "Facts",
-    "Probe",
+    "ProcessResult",
     "Requirement",
     "examine",
     "exit_code",
@@ -23,9 +23,9 @@ __all__ = [
 
 
 def examine(*, render: bool = True) -> tuple[Check, ...]:
-    """Look at this machine and judge it.
+    """Inspect this machine and judge it.
 
     Args:
-        render: also render a picture, which takes some seconds.
+        render: whether to render an image too, which takes some seconds.
     """
     return judge(gather(render=render))

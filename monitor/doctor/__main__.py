@@ -1,4 +1,4 @@
-"""``python -m monitor.doctor``: the doctor without the command line's extra."""
+"""``python -m monitor.doctor``: the doctor without the ``cli`` extra."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from monitor.doctor import examine, exit_code, to_text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """``python -m monitor.doctor [--json] [--no-render]``: the doctor without the command line's extra."""
+    """Run ``python -m monitor.doctor [--json] [--no-render]``."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     unknown = set(given) - {"--json", "--no-render"}
     if unknown:

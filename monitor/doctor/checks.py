@@ -1,4 +1,4 @@
-"""Judges what was found: one check a thing, each with the command that mends it. Pure."""
+"""Turn facts about a machine into checks, each with the command that fixes it; pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from monitor.doctor.facts import DISTRIBUTION, PACKAGES, Facts, Probe
+from monitor.doctor.facts import DISTRIBUTION, PACKAGES, Facts, ProcessResult
 from monitor.doctor.requirements import Requirement, allows, numbers
 
 __all__ = ["Check", "exit_code", "judge", "to_text"]
@@ -14,29 +14,29 @@ __all__ = ["Check", "exit_code", "judge", "to_text"]
 Status = Literal["ok", "warn", "missing"]
 
 NEEDED_EXTRAS: Final = ("cli", "sim", "vla")
-"""Extras of the main job; the others only give a warning when they are incomplete."""
+"""Required extras; an incomplete one of the others only gives a warning."""
 
 SUMS: Final = ("all", "dev")
-"""Extras made of the others; the wheel's metadata lists their parts once more."""
+"""Extras that combine others; the wheel's metadata repeats their parts."""
 
 MIN_PYTHON: Final = (3, 11)
-"""Of the main job: the learned policy's transformers needs it. The monitor itself runs on 3.10."""
+"""Python that the learned policies' transformers needs; the monitor itself runs on 3.10."""
 
 MIN_FREE_GB: Final = 1.0
 
 BARE_MANI_SKILL: Final = (3, 13)
-"""From this Python on our extra cannot name mani-skill; pyproject.toml says why."""
+"""First Python for which our extra cannot name mani-skill; see pyproject.toml."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        name: what it is.
-        status: "ok"; "warn" (works, or only an extra lacks it); "missing" (the main job cannot run).
-        found: what is there, in words.
-        fix: the command that mends it, or None when nothing is to do.
+        name: name of the check.
+        status: "ok"; "warn" (works, or only an extra is affected); "missing" (policies cannot run).
+        found: what was found, in words.
+        fix: command that fixes it; None if there is nothing to fix.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Check:
 
 
 def judge(facts: Facts) -> tuple[Check, ...]:
-    """All checks on given facts, in the order in which they are best mended."""
+    """Return all checks on the facts, in the order in which to fix them."""
     return (
         _python(facts),
         *_requirements(facts),
@@ -77,7 +77,7 @@ def _python(facts: Facts) -> Check:
 
 
 def _requirements(facts: Facts) -> list[Check]:
-    """One check for the core and one for each extra that the metadata knows."""
+    """Return one check for the core and one for each extra in the metadata."""
     if not facts.requirements:
         found = f"{DISTRIBUTION} is not installed"
         return [Check(name="package", status="missing", found=found, fix=facts.install("all"))]
@@ -114,7 +114,7 @@ def _requirements(facts: Facts) -> list[Check]:
 
 
 def _holds(item: Requirement, facts: Facts) -> bool:
-    """Whether a line is meant for this Python; mani-skill is needed even where it cannot say so."""
+    """Return whether a line applies to this Python; mani-skill always does."""
     return item.name == "mani-skill" or allows(item.pythons, "{}.{}".format(*facts.python))
 
 
@@ -148,7 +148,7 @@ def _torch(facts: Facts) -> Check:
 
 
 def _owners(facts: Facts) -> Check:
-    """Another wheel that ships ``envs`` overwrites ours without a word; pip does not notice."""
+    """Check for another wheel that ships ``envs``: it overwrites ours, and pip does not notice."""
     shared = {name: sorted({*facts.owners.get(name, ()), DISTRIBUTION}) for name in PACKAGES}
     doubled = {name: owners for name, owners in shared.items() if len(owners) > 1}
     if doubled:
@@ -162,10 +162,10 @@ def _owners(facts: Facts) -> Check:
     return Check(name="owners", status="ok", found=f"{', '.join(PACKAGES)} are ours alone")
 
 
-def _ended(probe: Probe) -> str:
-    """How a process failed, in words."""
+def _ended(probe: ProcessResult) -> str:
+    """Describe how a process failed."""
     how = f"signal {-probe.code}" if probe.code < 0 else f"exit code {probe.code}"
-    return f"{probe.text or 'said nothing'} ({how})"
+    return f"{probe.text or 'no output'} ({how})"
 
 
 def _vulkan(facts: Facts) -> Check:
@@ -188,7 +188,7 @@ def _render(facts: Facts) -> Check:
 def _checkpoint(facts: Facts) -> Check:
     if facts.checkpoints:
         return Check(name="checkpoint", status="ok", found=", ".join(facts.checkpoints))
-    found = "no weights lie in the policies package"
+    found = "the policies package has no weights"
     fix = (
         facts.install()
         if facts.checkout is None
@@ -217,12 +217,12 @@ def _disk(facts: Facts) -> Check:
 
 
 def exit_code(checks: Sequence[Check]) -> int:
-    """0 when the main job can run here, 3 when something it needs is missing."""
+    """Return 0 if policies can run here, 3 if something required is missing."""
     return 3 if any(check.status == "missing" for check in checks) else 0
 
 
 def to_text(checks: Sequence[Check]) -> str:
-    """Plain lines for a person: status, name, what was found, and below it the remedy."""
+    """Format the checks as plain lines: status, name, finding, and the fix below."""
     lines = []
     for check in checks:
         lines.append(f"{check.status:<8}{check.name:<14}{check.found}")

@@ -1,4 +1,4 @@
-"""Looks at this machine, starting processes where what is tried may crash the one that tries."""
+"""Gather facts about this machine, in child processes where a test may crash the process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from monitor.doctor.facts import DISTRIBUTION, PACKAGES, Facts, Probe
+from monitor.doctor.facts import DISTRIBUTION, PACKAGES, Facts, ProcessResult
 from monitor.doctor.requirements import Requirement, parse_requirement
 
 __all__ = ["gather"]
@@ -26,7 +26,7 @@ NUMPY_USERS: Final = (
     "torch",
     "transformers",
 )
-"""Distributions that cannot do without the numpy they ask for; others are ``pip check``'s business."""
+"""Distributions that need the numpy they ask for; ``pip check`` covers the others."""
 
 RENDER: Final = """
 import importlib.metadata
@@ -39,7 +39,7 @@ scene.step()
 scene.update_render()
 camera.take_picture()
 shape = camera.get_picture("Color").shape
-print(f"sapien {importlib.metadata.version('sapien')} rendered a picture {shape[0]} x {shape[1]}")
+print(f"sapien {importlib.metadata.version('sapien')} rendered an image of {shape[0]} x {shape[1]}")
 """
 TORCH: Final = """
 import torch
@@ -47,14 +47,14 @@ cuda = torch.cuda.is_available()
 print(f"torch {torch.__version__} on {torch.cuda.get_device_name(0) if cuda else 'the CPU'}")
 """
 RENDER_SECONDS: Final = 120
-"""A software renderer compiles its shaders at the first picture; seen here: 9 s."""
+"""Timeout; a software renderer compiles its shaders at the first image, which took 9 s."""
 
 
 def gather(*, render: bool = True) -> Facts:
-    """Look at this machine.
+    """Inspect this machine.
 
     Args:
-        render: also render a picture, which takes some seconds.
+        render: whether to render an image too, which takes some seconds.
     """
     requirements = _own_requirements()
     versions = {}
@@ -70,11 +70,11 @@ def gather(*, render: bool = True) -> Facts:
         in_venv=sys.prefix != sys.base_prefix,
         requirements=requirements,
         versions=versions,
-        foreign=_numpy_wishes(),
+        foreign=_numpy_bounds(),
         owners={name: sorted(set(owners.get(name, ()))) for name in PACKAGES},
-        vulkan=_probe([str(Path(__file__).with_name("vulkan.py"))], seconds=30),
-        render=_probe(["-c", RENDER], seconds=RENDER_SECONDS) if has_sapien else None,
-        torch=_probe(["-c", TORCH], seconds=120) if _version("torch") else None,
+        vulkan=_run_python([str(Path(__file__).with_name("vulkan.py"))], seconds=30),
+        render=_run_python(["-c", RENDER], seconds=RENDER_SECONDS) if has_sapien else None,
+        torch=_run_python(["-c", TORCH], seconds=120) if _version("torch") else None,
         free_gb=shutil.disk_usage(Path.cwd()).free / 1e9,
         asset_dir=(assets, Path(assets).is_dir()) if assets else None,
         checkpoints=_checkpoints(),
@@ -98,19 +98,19 @@ def _own_requirements() -> list[Requirement]:
     return [item for item in map(parse_requirement, lines) if item.name != DISTRIBUTION]
 
 
-def _numpy_wishes() -> dict[str, str]:
-    """What the simulators and the model stack ask of numpy, where they are installed."""
-    wishes = {}
+def _numpy_bounds() -> dict[str, str]:
+    """Return the numpy versions that installed simulators and model libraries allow."""
+    bounds = {}
     for name in NUMPY_USERS:
         version = _version(name)
         for line in (importlib.metadata.requires(name) or ()) if version else ():
             item = parse_requirement(line)
             if item.name == "numpy" and item.allowed and item.extra is None:
-                wishes[f"{name} {version}"] = item.allowed
-    return wishes
+                bounds[f"{name} {version}"] = item.allowed
+    return bounds
 
 
-def _probe(arguments: Sequence[str], *, seconds: float) -> Probe:
+def _run_python(arguments: Sequence[str], *, seconds: float) -> ProcessResult:
     """Run this interpreter in isolation and keep its last line of output."""
     try:
         done = subprocess.run(
@@ -123,9 +123,9 @@ def _probe(arguments: Sequence[str], *, seconds: float) -> Probe:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Probe(code=124, text=f"no answer within {seconds:g} s")
-    said = (done.stdout if done.returncode == 0 else done.stdout + done.stderr).strip()
-    return Probe(code=done.returncode, text=said.splitlines()[-1] if said else "")
+        return ProcessResult(code=124, text=f"no answer within {seconds:g} s")
+    output = (done.stdout if done.returncode == 0 else done.stdout + done.stderr).strip()
+    return ProcessResult(code=done.returncode, text=output.splitlines()[-1] if output else "")
 
 
 def _checkpoints() -> list[str]:

@@ -1,4 +1,4 @@
-"""Our own requirements as the metadata states them, and whether a version meets one."""
+"""Parse our own requirements from the metadata, and check versions against them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Requirement:
     """One line of our own metadata.
 
     Attributes:
-        name: the distribution.
-        allowed: bounds of its version.
-        extra: the extra it is for, None for the core.
-        pythons: bounds of the Python versions for which the line holds.
+        name: name of the distribution.
+        allowed: version bounds.
+        extra: extra that it belongs to; None for the core.
+        pythons: bounds of the Python versions to which the line applies.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Requirement:
 
 
 def parse_requirement(line: str) -> Requirement:
-    """Read a ``Requires-Dist`` line as we write them: a name, bounds, one extra, a Python.
+    """Parse a ``Requires-Dist`` line of ours: a name, bounds, an extra, a Python version.
 
     >>> parse_requirement("transformers<5.25,>=5.24; python_version >= '3.11' and extra == 'vla'")
     Requirement(name='transformers', allowed='<5.25,>=5.24', extra='vla', pythons='>=3.11')
@@ -34,7 +34,8 @@ def parse_requirement(line: str) -> Requirement:
     what, _, marker = line.partition(";")
     extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)", marker)
     pythons = re.findall(r"python_version\s*([<>=!]+)\s*['\"]([\d.]+)", marker)
-    name, bounds = re.match(r"\s*([\w.-]+)(?:\[[^\]]*\])?\s*\(?([^)]*)", what).groups()  # type: ignore[union-attr]
+    parts = re.match(r"\s*([\w.-]+)(?:\[[^\]]*\])?\s*\(?([^)]*)", what)
+    name, bounds = parts.groups() if parts else (what.strip(), "")
     return Requirement(
         name=name,
         allowed=bounds.strip(),
@@ -44,9 +45,9 @@ def parse_requirement(line: str) -> Requirement:
 
 
 def allows(allowed: str, version: str) -> bool:
-    """Whether a version lies within comma-separated bounds.
+    """Return whether a version lies within comma-separated bounds.
 
-    Local and pre-release parts do not count: our own bounds never use them.
+    Local and pre-release parts are ignored: our own bounds never use them.
 
     >>> allows(">=5.24,<5.25", "5.24.3")
     True
@@ -77,7 +78,7 @@ def allows(allowed: str, version: str) -> bool:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The release part of a version.
+    """Return the release part of a version.
 
     >>> numbers("2.13.0+cpu"), numbers("3.0.0b1"), numbers("unknown")
     ((2, 13, 0), (3, 0, 0), ())

@@ -1,8 +1,8 @@
-"""What Vulkan offers on this machine, asked through its C interface; standard library only.
+"""List Vulkan devices through the C interface; standard library only.
 
-``scripts/setup.sh`` runs this file with the system's own Python, before anything is installed, and
-the doctor runs it in a second process, because a broken driver may end the process that
-asks. It prints one device a line, the best last, and exits 0 if one of them can render for us.
+``scripts/setup.sh`` runs this file with the system's Python before anything is installed, and the
+doctor runs it in a child process, because a broken driver may crash the process. It prints one
+device per line, the best last, and exits with 0 if one of them can render.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 __all__ = ["MIN_SOFTWARE_MAJOR", "Device", "list_devices", "main"]
 
 MIN_SOFTWARE_MAJOR: Final = 25
-"""Oldest Mesa whose software renderer SAPIEN 3 takes of those we tried: 25.0.7, but not 22.3.6."""
+"""Oldest Mesa whose software renderer works with SAPIEN 3: 25.0.7 does, 22.3.6 does not."""
 
 KINDS: Final = ("other", "integrated", "discrete", "virtual", "software")
 """VkPhysicalDeviceType, in the order of its values."""
@@ -32,9 +32,9 @@ class Device:
     """One physical device.
 
     Attributes:
-        name: as the driver gives it.
+        name: name given by the driver.
         kind: one of ``KINDS``.
-        driver: the driver's own words, for example ``Mesa 25.0.7 (LLVM 15.0.6)``; may be empty.
+        driver: the driver's description, for example ``Mesa 25.0.7 (LLVM 15.0.6)``; may be empty.
     """
 
     name: str
@@ -43,12 +43,12 @@ class Device:
 
     @property
     def usable(self) -> bool:
-        """Whether SAPIEN can render on it; an old software renderer lacks what SAPIEN needs."""
+        """Whether SAPIEN can render on it; an old software renderer lacks required features."""
         mesa = re.search(r"Mesa (\d+)", self.driver)
         return self.kind != "software" or (int(mesa[1]) if mesa else 0) >= MIN_SOFTWARE_MAJOR
 
     def __str__(self) -> str:
-        """One line for a person."""
+        """Describe the device in one line."""
         note = "" if self.usable else f", too old: Mesa {MIN_SOFTWARE_MAJOR} or newer is needed"
         return f"{self.name} ({self.kind}, {self.driver or 'unnamed driver'}{note})"
 
@@ -90,7 +90,7 @@ class _DriverProperties(ctypes.Structure):
 
 
 class _Properties2(ctypes.Structure):
-    # VkPhysicalDeviceProperties2; the limits after the name are not read, hence generous room.
+    # VkPhysicalDeviceProperties2; the limits after the name are not read, only given room.
     _fields_ = (
         ("type", ctypes.c_uint32),
         ("next", ctypes.c_void_p),
@@ -105,7 +105,7 @@ class _Properties2(ctypes.Structure):
 
 
 def list_devices() -> list[Device]:
-    """Every Vulkan device, usable and non-software ones last.
+    """Return every Vulkan device, usable and non-software ones last.
 
     Raises:
         OSError: the loader library is absent, or there is no driver at all.

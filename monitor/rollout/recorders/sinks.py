@@ -1,8 +1,8 @@
 """Sinks: observers chosen by name, entry point or ``module:Class``.
 
-A sink is made by a callable from the run's folder to an :class:`monitor.rollout.Observer`; if it has
-``close()``, it is called when the run ends. Other packages offer theirs in the entry-point group
-``vlawatch.sinks``.
+A sink is made by a callable from the run's folder to an :class:`monitor.rollout.Observer`; if it
+has ``close()``, it is called when the run ends. Other packages offer theirs in the entry-point
+group ``vlawatch.sinks``.
 """
 
 from __future__ import annotations

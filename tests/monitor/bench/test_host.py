@@ -7,7 +7,7 @@ import pytest
 from monitor.cli.main import main
 
 
-def test_the_bench_prints_a_hosted_step_beside_one_in_process(
+def test_the_bench_compares_a_hosted_step_with_one_in_process(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert (

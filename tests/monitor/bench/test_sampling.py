@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from monitor.bench.sampling import measure_sampling, reckon_openvla_7b
+from monitor.bench.sampling import estimate_openvla_7b, measure_sampling
 from monitor.cli.main import main
 from monitor.errors import ConfigError
 from policies import Observation, load_policy
@@ -38,8 +38,8 @@ def test_a_policy_without_samples_is_refused() -> None:
         measure_sampling("hold", samples=2, calls=1)
 
 
-def test_openvla_7b_is_reckoned_in_operations_and_in_traffic() -> None:
-    reckoned = reckon_openvla_7b(samples=4)
+def test_openvla_7b_cost_in_operations_and_in_traffic() -> None:
+    reckoned = estimate_openvla_7b(samples=4)
     assert reckoned["TFLOP"][1].share == pytest.approx(4.4370 / (5 * 4.1153), rel=1e-3)
     assert 0.2 < reckoned["GB"][1].share < 0.22
 

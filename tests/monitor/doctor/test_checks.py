@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from monitor.doctor import Check, Facts, Probe, Requirement, exit_code, judge, to_text
+from monitor.doctor import Check, Facts, ProcessResult, Requirement, exit_code, judge, to_text
 
 GOOD = Facts(
     python=(3, 11, 7),
@@ -30,9 +30,9 @@ GOOD = Facts(
     },
     foreign={"sapien 3.0.3": ">=1.17"},
     owners={"monitor": ("vlawatch",), "policies": ("vlawatch",), "envs": ()},
-    vulkan=Probe(code=0, text="llvmpipe (software, Mesa 25.0.7)"),
-    render=Probe(code=0, text="a picture"),
-    torch=Probe(code=0, text="torch 2.13.0+cpu on the CPU"),
+    vulkan=ProcessResult(code=0, text="llvmpipe (software, Mesa 25.0.7)"),
+    render=ProcessResult(code=0, text="an image"),
+    torch=ProcessResult(code=0, text="torch 2.13.0+cpu on the CPU"),
     free_gb=50.0,
     checkpoints=("policies/x/model.safetensors",),
     checkout="/home/me/vlawatch",
@@ -90,7 +90,7 @@ def test_nothing_is_missing_on_a_good_machine() -> None:
         (
             "torch",
             "missing",
-            {"torch": Probe(code=1, text="OSError: libtorch.so")},
+            {"torch": ProcessResult(code=1, text="OSError: libtorch.so")},
             "OSError: libtorch.so",
             "--force-reinstall",
         ),
@@ -101,8 +101,20 @@ def test_nothing_is_missing_on_a_good_machine() -> None:
             "envs of other and vlawatch",
             "uninstall -y other",
         ),
-        ("vulkan", "missing", {"vulkan": Probe(code=3, text="no driver")}, "no driver", "setup.sh"),
-        ("render", "missing", {"render": Probe(code=-11, text="")}, "signal 11", "setup.sh"),
+        (
+            "vulkan",
+            "missing",
+            {"vulkan": ProcessResult(code=3, text="no driver")},
+            "no driver",
+            "setup.sh",
+        ),
+        (
+            "render",
+            "missing",
+            {"render": ProcessResult(code=-11, text="")},
+            "signal 11",
+            "setup.sh",
+        ),
         (
             "render",
             "missing",
@@ -115,7 +127,7 @@ def test_nothing_is_missing_on_a_good_machine() -> None:
         ("disk", "warn", {"free_gb": 0.2}, "0.2 GB free", "cache purge"),
     ],
 )
-def test_each_lack_is_named_with_its_remedy(
+def test_each_problem_is_reported_with_its_fix(
     name: str, status: str, changes: dict[str, Any], words: str, fix: str
 ) -> None:
     check = checks_of(**changes)[name]
@@ -126,7 +138,7 @@ def test_each_lack_is_named_with_its_remedy(
     assert exit_code([check]) == (3 if status == "missing" else 0)
 
 
-def test_extras_that_sum_up_others_are_not_repeated() -> None:
+def test_extras_that_combine_others_are_not_repeated() -> None:
     assert "extra dev" not in checks_of()
 
 
@@ -145,15 +157,15 @@ def test_a_line_for_another_python_does_not_count() -> None:
     assert on_old.found == "transformers 5.24.0 is not <5.21"
 
 
-def test_a_render_that_was_not_asked_for_is_no_fault() -> None:
+def test_a_skipped_render_is_not_a_fault() -> None:
     assert checks_of(render=None)["render"].status == "ok"
 
 
-def test_a_wheel_is_mended_without_a_checkout() -> None:
+def test_a_wheel_is_fixed_without_a_checkout() -> None:
     fixes = {
         name: check.fix or ""
         for name, check in checks_of(
-            checkout=None, checkpoints=(), vulkan=Probe(code=3, text=""), torch=None
+            checkout=None, checkpoints=(), vulkan=ProcessResult(code=3, text=""), torch=None
         ).items()
     }
     assert "apt-get install mesa-vulkan-drivers" in fixes["vulkan"]
@@ -161,6 +173,6 @@ def test_a_wheel_is_mended_without_a_checkout() -> None:
     assert "git" not in fixes["checkpoint"]
 
 
-def test_text_puts_the_remedy_below_its_check() -> None:
+def test_text_puts_the_fix_below_its_check() -> None:
     text = to_text([Check(name="disk", status="warn", found="full", fix="empty it")])
     assert text.splitlines() == ["warn    disk          full", " " * 22 + "-> empty it"]

@@ -9,27 +9,29 @@ import sys
 import pytest
 
 from monitor.doctor import gather
-from monitor.doctor.machine import _probe
+from monitor.doctor.machine import _run_python
 
 
 def test_a_process_that_crashes_is_survived() -> None:
-    probe = _probe(["-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"], seconds=30)
+    probe = _run_python(
+        ["-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"], seconds=30
+    )
     assert probe.code == -11
 
 
 def test_a_process_that_hangs_is_ended() -> None:
-    probe = _probe(["-c", "import time; time.sleep(60)"], seconds=0.3)
+    probe = _run_python(["-c", "import time; time.sleep(60)"], seconds=0.3)
     assert probe.code == 124
     assert "no answer within 0.3 s" in probe.text
 
 
-def test_the_last_words_of_a_failure_are_kept() -> None:
-    probe = _probe(["-c", "raise OSError('libX11.so.6: no such file')"], seconds=30)
+def test_the_last_line_of_a_failure_is_kept() -> None:
+    probe = _run_python(["-c", "raise OSError('libX11.so.6: no such file')"], seconds=30)
     assert probe.code == 1
     assert probe.text == "OSError: libX11.so.6: no such file"
 
 
-def test_this_machine_is_seen_as_it_is() -> None:
+def test_this_machine_is_inspected_correctly() -> None:
     facts = gather(render=False)
     assert facts.python == sys.version_info[:3]
     assert facts.versions["numpy"]

@@ -39,7 +39,7 @@ def test_it_runs_without_any_package() -> None:
     assert done.stdout.strip()
 
 
-def test_a_machine_without_a_driver_is_told_so() -> None:
+def test_a_machine_without_a_driver_is_reported() -> None:
     nothing = {**os.environ, "VK_ICD_FILENAMES": "/nowhere", "VK_DRIVER_FILES": "/nowhere"}
     done = subprocess.run(
         [sys.executable, "-I", str(SCRIPT)],
