@@ -1,4 +1,4 @@
-"""Reading what policies and robots hand over: numpy, torch or plain lists, never an exception."""
+"""Numbers from whatever a loop hands in: numpy, torch or lists; nothing here raises."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from monitor.records import Numbers
 
 
 def to_array(value: Any) -> NDArray[Any] | None:
-    """Return a numeric array of ``value``, float32 or float64 (uint8 stays), or None.
+    """Return ``value`` as an array of float32, float64 or uint8; None if it is not numeric.
 
-    Torch tensors of any type and device are taken without importing torch. Half precision is
+    Torch tensors of any dtype and device are read without importing torch. Half precision is
     widened, so that nothing overflows in it.
     """
     try:
@@ -34,39 +34,43 @@ def to_array(value: Any) -> NDArray[Any] | None:
         if kind in "cSUMm":
             return None
         return np.asarray(value, dtype=np.float32)
-    except Exception:  # whatever a foreign array type raises, it means: not readable
+    except Exception:  # a foreign array type may raise anything
         return None
 
 
 def to_row(value: Any, size: int) -> list[float] | None:
-    """Return ``value`` as ``size`` floats (perhaps not finite), or None if it has another shape."""
+    """Return ``value`` as ``size`` floats, perhaps not finite; None if it has another shape."""
     if type(value) is np.ndarray and value.shape == (size,) and value.dtype.char in "df":
-        quick: list[float] = value.tolist()  # the usual case, without the detour
-        return quick
+        row: list[float] = value.tolist()  # the usual case, without a detour
+        return row
     array = to_array(value)
     if array is None or array.shape != (size,):
         return None
-    row: list[float] = array.tolist()
+    row = array.tolist()
     return row if array.dtype.kind == "f" else [float(x) for x in row]
 
 
 def to_scalar(value: Any) -> float | None:
-    """Return ``value`` as one float (perhaps not finite), or None if it is not one number."""
+    """Return ``value`` as one float, perhaps not finite; None if it is not one number."""
     if isinstance(value, float):
         return float(value)
     array = to_array(value)
     return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
 
-def holes(row: list[float] | Numbers) -> list[int]:
-    """Return the places of ``row`` that are not finite.
+def nonfinite_indices(row: list[float] | Numbers) -> list[int]:
+    """Return the indices of the numbers that are not finite.
 
-    >>> holes([0.0, float("nan"), float("inf")])
+    >>> nonfinite_indices([0.0, float("nan"), float("inf")])
     [1, 2]
     """
     return [i for i, x in enumerate(row) if not isfinite(x)]
 
 
-def text(row: list[float]) -> list[float | str]:
-    """Return ``row`` with what JSON cannot hold written as text."""
+def json_ready(row: list[float]) -> list[float | str]:
+    """Return ``row`` with NaN and infinities, which JSON cannot hold, as text.
+
+    >>> json_ready([0.5, float("nan")])
+    [0.5, 'nan']
+    """
     return [x if isfinite(x) else repr(x) for x in row]

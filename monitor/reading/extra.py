@@ -1,4 +1,4 @@
-"""Scalars that a policy measured itself, such as the flow signals of π0."""
+"""Scalars that a policy measures itself, such as the flow signals of π0."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from monitor.records import Fault
 def read_extra(
     given: Any, index: int, signals: dict[str, float | None], problems: list[Fault]
 ) -> None:
-    """Put a policy's own scalars into ``signals``; what is no finite number stays unknown.
+    """Write a policy's own scalars into ``signals``; a value that is not finite stays unknown.
 
     Args:
-        given: by metric id; None says that a value is not known.
-        index: of the step.
-        signals: of the step; what the monitor measures itself is never overwritten.
-        problems: gets a METRIC_ERROR for whatever cannot be taken.
+        given: Values by metric id, None where unknown.
+        index: Index of the step within its episode.
+        signals: Signals of the step; a metric of the monitor itself is never overwritten.
+        problems: Faults of the step; gets a METRIC_ERROR for each value that cannot be used.
 
     >>> signals, problems = {}, []
     >>> read_extra({"PI0-DV": 0.25, "TB-E": 0.0}, 3, signals, problems)

@@ -13,7 +13,7 @@ from monitor.metrics.plugins import MetricPlugin, measure
 from monitor.metrics.sample_spread import execution_variability
 from monitor.metrics.token_uncertainty import TOKEN_METRICS
 from monitor.reading.actions import as_actions, normalise
-from monitor.reading.arrays import holes, text, to_array, to_row, to_scalar
+from monitor.reading.arrays import json_ready, nonfinite_indices, to_array, to_row, to_scalar
 from monitor.reading.checks import (
     ACTION,
     GOAL_DISTANCE,
@@ -183,8 +183,8 @@ def _row(check: Check, value: Any, size: int, problems: Problems) -> Numbers | N
         return None
     # A sum that is finite has finite parts; one that is not may be of huge parts.
     total = sum(row)
-    if total - total != 0.0 and holes(row):
-        problems.add(f"NONFINITE_{check.kind}", check.name, text(row), dims=holes(row))
+    if total - total != 0.0 and (dims := nonfinite_indices(row)):
+        problems.add(f"NONFINITE_{check.kind}", check.name, json_ready(row), dims=dims)
         return None
     if check.limited and not (check.low <= min(row) and max(row) <= check.high):
         problems.add(f"{check.kind}_RANGE", check.name, row)

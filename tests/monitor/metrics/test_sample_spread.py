@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from monitor import Monitor, Step
-from monitor.metrics.chunk_consistency import chunk_inconsistency
 from monitor.metrics.sample_spread import execution_variability
 
 LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
@@ -32,32 +31,9 @@ def test_a_deterministic_policy_is_uninformative_not_certain(
     assert np.isnan(execution_variability(np.zeros((1, 7))))
 
 
-@pytest.mark.parametrize("drop", [0, 1, 3])
-def test_plans_that_agree_where_they_overlap_are_consistent(drop: int) -> None:
-    plan = np.random.default_rng(1).uniform(size=(9, 7))
-    last, now = plan[: 8 - drop], plan[1:]
-    assert chunk_inconsistency(last, now) == 0.0
-    assert chunk_inconsistency(last, now + 0.1) == pytest.approx(0.1)
-    assert chunk_inconsistency(plan[:1], now) is None
-
-
-def test_a_step_without_a_plan_breaks_the_comparison(make_monitor: Callable[..., Monitor]) -> None:
-    monitor = make_monitor()
-    plan = np.zeros((4, 7))
-    got = [
-        monitor.update(Step(action=np.zeros(7), chunk=chunk)).metrics["CHUNK"]
-        for chunk in (plan, plan, None, plan, plan)
-    ]
-    assert got == [None, 0.0, None, None, 0.0]
-
-
-def test_the_layout_of_samples_and_plans_is_not_seen() -> None:
-    rng = np.random.default_rng(3)
-    one, other = (Monitor(action_low=[-1.0] * 14, action_high=[1.0] * 14) for _ in range(2))
-    for _ in range(20):
-        samples, plan = rng.normal(size=(2, 5, 14))
-        a = one.update(Step(action=plan[0], samples=samples, chunk=plan)).metrics
-        b = other.update(
-            Step(action=plan[0], samples=np.asfortranarray(samples), chunk=np.asfortranarray(plan))
-        ).metrics
-        assert (a["EV"], a["CHUNK"]) == (b["EV"], b["CHUNK"])
+def test_robots_together_give_what_each_gives_alone() -> None:
+    samples = np.random.default_rng(1).uniform(size=(5, 4, 7))
+    samples[2] = samples[2, 0]
+    together = execution_variability(samples)
+    assert np.isnan(together).tolist() == [False, False, True, False, False]
+    np.testing.assert_array_equal(together, [execution_variability(each) for each in samples])

@@ -112,14 +112,14 @@ def test_the_form_of_a_number_does_not_matter(name: str, form: Callable[[float],
         ({"success": [True, True]}, ["SUCCESS_SHAPE"]),
     ],
 )
-def test_what_is_unusable_is_said(given: dict[str, Any], expected: list[str]) -> None:
+def test_unusable_values_are_reported(given: dict[str, Any], expected: list[str]) -> None:
     step = Step(**given)
     assert codes(step) == expected
     (name,) = given
     assert (getattr(evidence_of(step), name) is None) == bool(expected)
 
 
-def test_a_norm_is_told_as_far_as_it_can_be() -> None:
+def test_a_norm_is_reported_as_far_as_it_can_be_computed() -> None:
     def norm(size: float) -> float:
         (fault,) = evidence_of(Step(tcp_quaternion=np.full(4, size))).problems
         return float(fault.detail["norm"])
@@ -140,7 +140,7 @@ def test_a_norm_is_told_as_far_as_it_can_be() -> None:
         ("ids", False),
     ],
 )
-def test_ids_that_are_no_classes_leave_alpha_unknown(ids: Any, known: bool) -> None:
+def test_ids_that_are_not_classes_leave_alpha_unknown(ids: Any, known: bool) -> None:
     step = replace(good(), token_ids=ids)
     assert codes(step) == ([] if known else ["TOKEN_IDS"])
     evidence = evidence_of(step)
@@ -201,13 +201,13 @@ class MuteError(Exception):
         raise RuntimeError
 
 
-def test_an_error_without_words_is_one_all_the_same() -> None:
+def test_an_error_without_a_message_is_still_reported() -> None:
     error: Any = MuteError()
     assert evidence_of(Step(policy_error=error)).policy_error == "MuteError (message unavailable)"
 
 
-@pytest.mark.parametrize("told", [np.array([False, False]), float("nan"), "no", [], None])
-def test_a_verdict_on_the_tokens_that_cannot_be_read_is_none_of_well(told: Any) -> None:
-    assert not evidence_of(Step(decode_ok=told)).decode_ok
-    well: Any = np.array(True)
-    assert evidence_of(Step(decode_ok=well)).decode_ok
+@pytest.mark.parametrize("given", [np.array([False, False]), float("nan"), "no", [], None])
+def test_an_unreadable_decode_ok_does_not_count_as_true(given: Any) -> None:
+    assert not evidence_of(Step(decode_ok=given)).decode_ok
+    array: Any = np.array(True)
+    assert evidence_of(Step(decode_ok=array)).decode_ok
