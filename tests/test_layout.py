@@ -102,22 +102,34 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 """
 
 ALONE = """
-import importlib, os, sys
+import gc, importlib, os, sys
 # Loaded once, so that a fork is cheap: what is not ours.
 from scipy import stats
+from scipy.spatial import transform
 from transformers import AutoModel, DynamicCache, LlamaForCausalLM
-for name in ("mani_skill.envs", "typer", "rich", "pydantic", "yaml"):
+for name in ("mani_skill.envs", "typer", "rich.console", "pydantic", "yaml", "msgspec",
+             "websockets.sync.client", "websockets.sync.server", "msgpack", "safetensors.torch"):
     importlib.import_module(name)
-for name in sys.argv[1:]:
-    child = os.fork()
-    if child == 0:
-        try:
-            importlib.import_module(name)
-        except BaseException as error:
-            print(f"{name}: {error!r}", flush=True)
-            os._exit(1)
-        os._exit(0)
-    os.waitpid(child, 0)
+gc.freeze()
+gc.disable()
+names = set(sys.argv[1:])
+
+def visit(inside):
+    # A module's own packages are imported before it whoever imports it, so a package's process is
+    # the start of those of its parts.
+    for name in sorted(name for name in names if name.rpartition(".")[0] == inside):
+        child = os.fork()
+        if child == 0:
+            try:
+                importlib.import_module(name)
+            except BaseException as error:
+                print(f"{name}: {error!r}", flush=True)
+                os._exit(1)
+            visit(name)
+            os._exit(0)
+        os.waitpid(child, 0)
+
+visit("")
 """
 
 
