@@ -166,6 +166,7 @@ def test_listing_and_help_load_nothing_heavy(module: str, banned: set[str]) -> N
     assert _loaded(module) & banned == set()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_each_module_imports_alone() -> None:
     """No module needs another one imported first: an import cycle shows only from some sides."""

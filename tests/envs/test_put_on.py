@@ -11,6 +11,7 @@ import pytest
 from envs.tabletop.disturbance import DISTURBANCES
 
 pytestmark = [
+    pytest.mark.slow,
     # SAPIEN and gymnasium warn about themselves while they are imported.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),

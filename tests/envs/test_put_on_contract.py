@@ -10,6 +10,7 @@ import pytest
 from envs.conformance import CHECKS, Outcome, Trial, run_check
 
 pytestmark = [
+    pytest.mark.slow,
     # SAPIEN and gymnasium warn about themselves while they are imported.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),

@@ -13,6 +13,7 @@ import pytest
 from envs.conformance import Outcome, Trial, run_check
 
 pytestmark = [
+    pytest.mark.slow,
     # SAPIEN and gymnasium warn about themselves while they are imported.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),

@@ -29,6 +29,7 @@ def pair(shared: Path) -> Iterator[tuple[Any, Any]]:
     second.close()
 
 
+@pytest.mark.slow
 def test_one_environment_does_not_change_the_background_of_another(
     pair: tuple[Any, Any], shared: Path
 ) -> None:
@@ -43,6 +44,7 @@ def test_one_environment_does_not_change_the_background_of_another(
         assert alike.mean() > 0.4, env.task.name
 
 
+@pytest.mark.slow
 def test_a_smaller_picture_shows_the_same_view(pair: tuple[Any, Any]) -> None:
     env = pair[0]
     _, info = env.reset(options={"scene": 0})
@@ -52,6 +54,7 @@ def test_a_smaller_picture_shows_the_same_view(pair: tuple[Any, Any]) -> None:
     assert green > blue, "the green cube is where its pose says"
 
 
+@pytest.mark.slow
 def test_a_turn_of_ninety_degrees_at_once_is_no_error(pair: tuple[Any, Any]) -> None:
     env = pair[0]
     env.reset(options={"scene": 0})

@@ -20,6 +20,8 @@ from envs.robot import ROBOTS
 from envs.tolerance import Tolerance
 from monitor.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 Host = Callable[..., HostedEnv]
 ACTION = np.array([0.01, 0.0, -0.01, 0.0, 0.0, 0.0, 1.0])
 

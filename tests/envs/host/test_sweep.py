@@ -17,6 +17,8 @@ from monitor.rollout import EpisodeSpec, RunFiles, RunResult, run_episodes, run_
 from monitor.trace import RunFolder
 from policies import load_policy
 
+pytestmark = pytest.mark.slow
+
 SPECS = [EpisodeSpec(scene=scene, seed=0) for scene in (0, 1, 2, 3)]
 TIMINGS = {"wall_s", "policy_ms", "overhead_us", "latency_s", "latency", "t"}
 

@@ -10,6 +10,8 @@ from envs.conformance import Outcome, Trial, run_check
 from envs.expert import ask_expert
 from envs.host.hosted import HostedEnv
 
+pytestmark = pytest.mark.slow
+
 # What a process of its own could break; physics is the same there.
 CHECKS = (
     "attributes",

@@ -7,6 +7,7 @@ import pytest
 from monitor.cli.main import main
 
 
+@pytest.mark.slow
 def test_the_bench_compares_a_hosted_step_with_one_in_process(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

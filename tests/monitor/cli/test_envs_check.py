@@ -46,6 +46,7 @@ def test_what_cannot_be_made_is_no_broken_rule(
     assert "download_asset bridge_v2_real2sim" in str(done.exception)
 
 
+@pytest.mark.slow
 def test_it_checks_what_another_python_holds() -> None:
     command = ["envs", "--check", "envs.host.blank:BlankEnv", "--json"]
     here, there = (

@@ -168,6 +168,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 class TestWithTheSimulator:
     @pytest.fixture(autouse=True)

@@ -113,6 +113,7 @@ def untimed(folder: Path) -> tuple[list[Any], list[Any]]:
     return episodes, steps
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_a_policy_elsewhere_leaves_the_same_trace(
     env: Any, processes: Processes, tmp_path: Path
@@ -151,6 +152,7 @@ def test_a_policy_elsewhere_leaves_the_same_trace(
     assert RunFolder(watched).header["policy"]["name"] == "openvla-mini"
 
 
+@pytest.mark.slow
 def test_the_bounds_of_the_environment_reach_a_policy_elsewhere(env: Any, tmp_path: Path) -> None:
     """``random`` draws between them: an end rounded on the way would change every action."""
     here = trace(env, load_policy("random"), tmp_path / "here")
@@ -160,6 +162,7 @@ def test_the_bounds_of_the_environment_reach_a_policy_elsewhere(env: Any, tmp_pa
     assert untimed(away) == untimed(here)
 
 
+@pytest.mark.slow
 def test_a_killed_server_costs_one_episode(env: Any, processes: Processes, tmp_path: Path) -> None:
     process, url = processes.start("serve-policy", "--policy", "hold", "--port", "0")
     port = url.rpartition(":")[2]
@@ -199,6 +202,7 @@ def test_a_killed_server_costs_one_episode(env: Any, processes: Processes, tmp_p
     assert (second.outcome, second.steps, second.message) == ("failure", STEPS, "")
 
 
+@pytest.mark.slow
 def test_a_server_ends_as_it_is_told(processes: Processes) -> None:
     process, _ = processes.start("serve-policy", "--policy", "hold", "--port", "0")
     process.terminate()

@@ -92,6 +92,7 @@ def test_goes_on_where_it_was_killed(world: World, tmp_path: Path) -> None:
     assert "UNCALIBRATED" in second.to_text()
 
 
+@pytest.mark.slow
 def test_two_processes_find_the_same(world: World, tmp_path: Path) -> None:
     given: dict[str, Any] = {"calibrate_on": (), "clean": [200, 204], "disturbed": [300]}
     one = evaluate(make_plan(tmp_path / "one", **given, acting=False), world)
@@ -121,6 +122,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux alone can do this")
 def test_a_killed_study_leaves_no_worker(tmp_path: Path) -> None:
     script = tmp_path / "killed.py"

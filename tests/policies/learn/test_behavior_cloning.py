@@ -66,6 +66,7 @@ def openvla(data: Demonstrations, out: Path, steps: int, init: Path | None = Non
     return Trainer(TrainableOpenVLA(data, init), data, out, config(steps))
 
 
+@pytest.mark.slow
 def test_loss_falls_and_the_checkpoint_acts(data: Demonstrations, tmp_path: Path) -> None:
     trainer = openvla(data, tmp_path / "a", 60)
     rng = np.random.default_rng(0)

@@ -99,6 +99,7 @@ def test_features_are_what_the_encoder_returns(
     assert len({round(float(one), 3) for one in varied.square().sum(dim=(1, 2))}) == 2
 
 
+@pytest.mark.slow
 def test_the_depth_network_learns_what_it_is_shown(data: Demonstrations) -> None:
     torch.manual_seed(0)
     error = teach_depth(ConvDepth(ConvDepthConfig()), data, seed=0, steps=40)
@@ -109,6 +110,7 @@ def test_the_depth_network_learns_what_it_is_shown(data: Demonstrations) -> None
         teach_depth(ConvDepth(ConvDepthConfig()), Demonstrations(bare), seed=0, steps=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["spatialvla-mini", "pi0-mini"])
 def test_loss_falls_the_eyes_stay_and_the_checkpoint_acts(
     name: str, data: Demonstrations, features: FeatureCache, tmp_path: Path

@@ -17,6 +17,7 @@ from monitor.study.replay import replay_run
 from policies import load_policy
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]

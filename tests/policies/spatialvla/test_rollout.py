@@ -13,6 +13,7 @@ pytest.importorskip("mani_skill")
 from monitor.cli.main import main
 
 pytestmark = [
+    pytest.mark.slow,
     # Both come from the simulator and its dependencies.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),

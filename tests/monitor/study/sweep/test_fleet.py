@@ -14,6 +14,8 @@ from monitor.study.merge import merge_runs
 from monitor.study.sweep import FleetResult, SweepPlan, read_status, run_fleet
 from monitor.trace import RunFolder, TraceError
 
+pytestmark = pytest.mark.slow
+
 FAKE = Path(__file__).parent / "fake_run.py"
 
 
