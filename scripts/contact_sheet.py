@@ -1,9 +1,9 @@
-"""Pictures of an expert's episodes with what info says beneath: do the words fit the picture?
+"""Draw frames of an expert's episodes with their info, to check one against the other.
 
     MS_ASSET_DIR=… python scripts/contact_sheet.py --out docs/bridge.jpg \
         bridge/widowx_carrot_on_plate bridge/widowx_spoon_on_towel
 
-One row an environment: the start, the grasp, half way, the moment of success, and the end.
+One row per environment: the start, the grasp, halfway, the first success, and the end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TEXT_PX = 26
 
 
 def episode(env: Any, scene: int, after: int = 6) -> list[tuple[Any, Any]]:
-    """Observations and infos until some steps after success, at most to the horizon."""
+    """Return observations and infos until some steps after success, at most to the horizon."""
     frames = [env.reset(options={"scene": scene})]
     while len(frames) <= env.unwrapped.horizon_steps and after:
         obs, _, _, _, info = env.step(ask_expert(env))
@@ -32,7 +32,7 @@ def episode(env: Any, scene: int, after: int = 6) -> list[tuple[Any, Any]]:
 
 
 def chosen(frames: list[tuple[Any, Any]]) -> list[int]:
-    """Start, grasp, half way, success, end; the last frame where one never came."""
+    """Return the frames of start, grasp, halfway, success and end; the last one if missing."""
     last = len(frames) - 1
     grasp = next((k for k, (_, info) in enumerate(frames) if info["grasped"]), last)
     done = next((k for k, (_, info) in enumerate(frames) if info["success"]), last)
@@ -40,18 +40,18 @@ def chosen(frames: list[tuple[Any, Any]]) -> list[int]:
 
 
 def panel(obs: Any, info: Any, width: int) -> Image.Image:
-    """A picture with two lines of info beneath."""
-    picture = Image.fromarray(obs["image"])
-    picture = picture.resize((width, round(width * picture.height / picture.width)))
-    sheet = Image.new("RGB", (width, picture.height + TEXT_PX), "white")
-    sheet.paste(picture, (0, 0))
-    said = [name for name in ("grasped", "success") if info[name]]
+    """Return an image with two lines of info below."""
+    image = Image.fromarray(obs["image"])
+    image = image.resize((width, round(width * image.height / image.width)))
+    sheet = Image.new("RGB", (width, image.height + TEXT_PX), "white")
+    sheet.paste(image, (0, 0))
+    flags = [name for name in ("grasped", "success") if info[name]]
     distance = info["goal_distance"]
     lines = (
         f"step {info['elapsed_steps']}  " + ("-" if distance is None else f"{distance:.3f} m"),
-        ", ".join(said) or "-",
+        ", ".join(flags) or "-",
     )
-    ImageDraw.Draw(sheet).multiline_text((3, picture.height), "\n".join(lines), "black", spacing=1)
+    ImageDraw.Draw(sheet).multiline_text((3, image.height), "\n".join(lines), "black", spacing=1)
     return sheet
 
 
@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("envs", nargs="+", help="names as `vlawatch envs` lists them")
     parser.add_argument("--scene", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--width", type=int, default=200, help="pixels of one picture")
+    parser.add_argument("--width", type=int, default=200, help="width of one image in pixels")
     args = parser.parse_args()
     rows = []
     for name in args.envs:

@@ -1,4 +1,4 @@
-"""Feed one monitor random steps, most of them broken, and watch its output and its memory.
+"""Feed one monitor random steps, most of them malformed, and check its output and memory.
 
     python scripts/fuzz.py                        # a million steps, a new episode now and then
     python scripts/fuzz.py --clean --reset 0      # a million healthy steps of one endless episode
@@ -23,28 +23,35 @@ from monitor import Decision, Mode, Monitor, MonitorConfig, Step
 
 LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
 RESPONSES = dict.fromkeys(
-    ("NONFINITE_ACTION", "ACTION_SHAPE", "ACTION_MISSING", "POLICY_ERROR", "ENV_ERROR",
-     "UNNORM_MISMATCH"), "alert",
-)  # fmt: skip
-"""What would halt at once, so that recoveries are fuzzed too."""
+    (
+        "NONFINITE_ACTION",
+        "ACTION_SHAPE",
+        "ACTION_MISSING",
+        "POLICY_ERROR",
+        "ENV_ERROR",
+        "UNNORM_MISMATCH",
+    ),
+    "alert",
+)
+"""Faults that would halt at once, so that recoveries are fuzzed too."""
 POOL = 64
-"""Values made beforehand per field: drawing is cheap, making is not."""
+"""Precomputed values per field: drawing is cheap, generating is not."""
 
 
 def healthy(rng: np.random.Generator) -> dict[str, list[Any]]:
-    """Values of every field that a working robot could give."""
+    """Return valid values of every field."""
     logits = [
         rng.normal(size=(7, 64)).astype(np.float32) * rng.choice([0.3, 3.0, 12.0])
         for _ in range(POOL)
     ]
-    turns = rng.normal(size=(POOL, 4)) * 0.1 + [1.0, 0.0, 0.0, 0.0]
+    quaternions = rng.normal(size=(POOL, 4)) * 0.1 + [1.0, 0.0, 0.0, 0.0]
     return {
         "action": list(rng.uniform(LOW, -LOW, size=(POOL, 7))),
         "token_logits": logits,
         "token_ids": [rng.integers(0, 64, 7) for _ in range(POOL)],
         "action_token_range": [None, (0, 64), (16, 48)],
         "tcp_position": list(rng.normal(size=(POOL, 3)) * 0.1),
-        "tcp_quaternion": list(turns / np.linalg.norm(turns, axis=1, keepdims=True)),
+        "tcp_quaternion": list(quaternions / np.linalg.norm(quaternions, axis=1, keepdims=True)),
         "goal_distance": rng.uniform(0.0, 0.5, POOL).tolist(),
         "samples": [None, *rng.uniform(LOW, -LOW, size=(POOL, 3, 7))],
         "chunk": [None, *rng.uniform(LOW, -LOW, size=(POOL, 4, 7))],
@@ -56,7 +63,7 @@ def healthy(rng: np.random.Generator) -> dict[str, list[Any]]:
 
 
 def broken(rng: np.random.Generator, value: Any) -> Any:
-    """A thing that should not stand where ``value`` stands."""
+    """Return an invalid value for the field that holds ``value``."""
     kind = rng.integers(7)
     if isinstance(value, np.ndarray) and kind < 5:
         if kind == 0:
@@ -69,16 +76,14 @@ def broken(rng: np.random.Generator, value: Any) -> Any:
         where = rng.uniform(size=wild.shape) < rng.choice([0.05, 0.5, 1.0])
         wild[where] = rng.choice([np.nan, np.inf, -np.inf, 1e308, -1e308])
         return wild if kind == 3 else wild.tolist()
-    odd: list[Any] = [
-        None, "x", b"", {}, (), [[1], [1, 2]], object(), 1j, True, -1, 10**400, float("nan"),
-        float("inf"), -float("inf"), 1e308, np.float16(3), np.array([]), np.array(["a"]),
-        np.zeros((2, 2, 2)), np.ma.masked, lambda: None,
-    ]  # fmt: skip
+    odd: list[Any] = [None, "x", b"", {}, (), [[1], [1, 2]], object(), 1j, True, lambda: None]
+    odd += [-1, 10**400, float("nan"), float("inf"), -float("inf"), 1e308, np.float16(3)]
+    odd += [np.array([]), np.array(["a"]), np.zeros((2, 2, 2)), np.ma.masked]
     return odd[rng.integers(len(odd))]
 
 
 def check(decision: Decision, number: int) -> None:
-    """Stop where a number is not finite or an action is sent that must not be."""
+    """Exit if a number is not finite or an action is sent that must not be."""
     numbers = [x for x in decision.metrics.values() if x is not None]
     numbers += [x for x in decision.evidence.signals.values() if x is not None]
     belief = decision.belief
@@ -93,18 +98,18 @@ def check(decision: Decision, number: int) -> None:
 
 
 def resident_mib() -> float:
-    """Resident memory of this process, MiB; 0 where the system does not tell."""
+    """Return the resident memory of this process, MiB; 0 if it is not available."""
     path = Path("/proc/self/statm")
     return int(path.read_text().split()[1]) * 4096 / 2**20 if path.is_file() else 0.0
 
 
 def main() -> None:
-    """Run and print the figures."""
+    """Run and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--clean", action="store_true", help="healthy values only")
-    parser.add_argument("--reset", type=int, default=200, help="steps an episode; 0 = one episode")
+    parser.add_argument("--reset", type=int, default=200, help="steps per episode; 0 = one episode")
     args = parser.parse_args()
     rng, draw = np.random.default_rng(args.seed), random.Random(args.seed)
     good = healthy(rng)
@@ -141,7 +146,7 @@ def main() -> None:
             codes[fault.code] = codes.get(fault.code, 0) + 1
     print("modes", modes)
     print("faults", dict(sorted(codes.items())))
-    print(f"{args.steps} steps: no exception, nothing that is not finite")
+    print(f"{args.steps} steps: no exception, every number finite")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Record what the real SimplerEnv returns, as facts that its double in the tests is held to.
+"""Record what the real SimplerEnv returns, as facts for its double in the tests.
 
 Run it where SimplerEnv is installed (scripts/simpler_local.sh makes such a place):
 
     python scripts/record_simpler.py tests/envs/simpler/facts.json
 
 Everything is read through the attributes that the adapter in envs/simpler reads, so that a new
-version of SimplerEnv that moves one of them fails here and not in somebody's run.
+version of SimplerEnv that moves one of them fails here and not in a run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ STEPS = 4
 
 
 def record_table() -> dict[str, Any]:
-    """Every ready-made task: identifier, arguments, steps of an episode."""
+    """Return every ready-made task: identifier, arguments, steps per episode."""
     table = importlib.import_module("simpler_env").ENVIRONMENT_MAP
     known = importlib.import_module("mani_skill2_real2sim.utils.registration").REGISTERED_ENVS
     return {
@@ -59,7 +59,7 @@ def record_table() -> dict[str, Any]:
 
 
 def shapes(value: Any) -> Any:
-    """Keys, shapes and types of a nested value."""
+    """Return the keys, shapes and types of a nested value."""
     if isinstance(value, Mapping):
         return {str(key): shapes(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
@@ -70,20 +70,20 @@ def shapes(value: Any) -> Any:
 
 
 def numbers(value: Any, digits: int = 4) -> Any:
-    """Numbers of an array as JSON, without -0."""
+    """Return the numbers of an array for JSON, without -0."""
     return (np.round(np.asarray(value, dtype=np.float64), digits) + 0.0).tolist()
 
 
 def record_scene(sim: Any, name: str, scene: int) -> dict[str, Any]:
-    """What a scene begins with, in the robot base frame."""
+    """Return the initial state of a scene, in the robot base frame."""
     task = simpler_task(name)
     subject, start = subject_of(task.kind), scene_start(task, scene)
     sim.reset(seed=start.seed, options=start.options)
     base = pose7(sim.agent.robot.pose)
-    thing, target = subject.names(sim)
+    obj, target = subject.names(sim)
     return {
         "instruction": sim.get_language_instruction(),
-        "object": thing,
+        "object": obj,
         "target": target,
         "bodies": sorted(subject.bodies(sim)),
         "base_pose": numbers(base),
@@ -92,7 +92,7 @@ def record_scene(sim: Any, name: str, scene: int) -> dict[str, Any]:
 
 
 def record_motion(sim: Any, name: str) -> dict[str, Any]:
-    """Where the tool goes for a way along each axis, and what the fingers do for either sign."""
+    """Return the tool's motion along each axis, and the fingers' motion for either sign."""
     start = scene_start(simpler_task(name), 0)
     opens = 1.0 if "widowx" in name else 0.0
     found: dict[str, Any] = {}
@@ -113,14 +113,14 @@ def record_motion(sim: Any, name: str) -> dict[str, Any]:
 
 
 def laid_models(sim: Any) -> dict[str, Any]:
-    """Scale of each object by its model, where the task lays any."""
+    """Return the scale of each object by its model, if the task places any."""
     if hasattr(sim, "episode_model_ids"):
         return dict(zip(sim.episode_model_ids, sim.episode_model_scales, strict=True))
     return {sim.model_id: sim.model_scale} if hasattr(sim, "model_id") else {}
 
 
 def record_camera(sim: Any, name: str) -> dict[str, Any]:
-    """The policy's camera."""
+    """Return the parameters of the policy's camera."""
     one = sim._cameras[simpler_task(name).camera]
     return {
         "width": one.camera.width,
@@ -132,12 +132,12 @@ def record_camera(sim: Any, name: str) -> dict[str, Any]:
 
 
 def record_task(name: str) -> dict[str, Any]:
-    """Everything about one task."""
+    """Return all facts about one task."""
     settings = Settings()
     use_shader(settings)
     sim = make_simulator(simpler_task(name), settings)
     start = scene_start(simpler_task(name), 0)
-    seen, told_at_reset = sim.reset(seed=start.seed, options=start.options)
+    seen, reset_info = sim.reset(seed=start.seed, options=start.options)
     base = pose7(sim.agent.robot.pose)
     contacts = {
         tuple(sorted((c.actor0.name, c.actor1.name)))
@@ -153,7 +153,7 @@ def record_task(name: str) -> dict[str, Any]:
         "observation": shapes(
             {"agent": seen["agent"], "extra": seen["extra"], "image": seen["image"]}
         ),
-        "reset_info": sorted(told_at_reset),
+        "reset_info": sorted(reset_info),
         "evaluate": shapes(sim.evaluate()),
         "tcp": numbers(between(base, pose7(sim.tcp.pose))),
         "qpos": numbers(sim.agent.robot.get_qpos()),

@@ -44,7 +44,7 @@ class CommandStream:
         self._step = 0
 
     def bind(self, env: Any) -> None:
-        """Give it the environment, whose object it looks up."""
+        """Set the environment that gives the object's position."""
         self._env = env
 
     def reset(self, instruction: str) -> None:
@@ -53,7 +53,7 @@ class CommandStream:
         self._step = 0
 
     def act(self, observation: Observation) -> PolicyOutput:
-        """The next command."""
+        """Return the next command."""
         position = np.asarray(observation.tcp_position)
         closed = CLOSE_AT <= self._step < OPEN_AT
         above = np.array([0.0, 0.0, 0.2 if closed else 0.1])
@@ -68,7 +68,7 @@ class CommandStream:
 
 
 def main() -> None:
-    """Run both tasks and say what came of it."""
+    """Run both tasks and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
     given = parser.parse_args()

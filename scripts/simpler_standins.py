@@ -1,9 +1,9 @@
-"""Fill in what a checkout of SimplerEnv's assets lacks, so that every task has something to draw.
+"""Fill in missing assets of a SimplerEnv checkout, so that every task can be rendered.
 
 The largest files of the asset folder (the rooms, some objects) may be missing from a copy. A room
-becomes a plain table top at its height; an object takes its collision shape in one colour. Nothing
-that is there is replaced. A rollout over stand-ins tests the software, not a policy: pictures
-differ from the published ones wherever the overlaid photograph does not hide it.
+becomes a plain table top at its height; an object takes its collision shape in one colour.
+Existing files stay. A rollout with stand-ins tests the software, not a policy: images differ from
+the published ones wherever the overlaid photograph does not cover them.
 
     python scripts/simpler_standins.py FOLDER/ManiSkill2_real2sim/data
 """
@@ -22,9 +22,9 @@ class Stage(NamedTuple):
     """A table top instead of a room; metres in the world, z up."""
 
     offset: tuple[float, float]
-    """Where SimplerEnv moves the file's origin from: x and y."""
+    """Offset that SimplerEnv applies to the file's origin: x and y."""
     edge_m: float
-    """Where the top ends, in x, on the robot's side."""
+    """End of the top in x, on the robot's side."""
     top_m: float
     rgb: tuple[int, int, int]
 
@@ -64,7 +64,7 @@ def _painted(mesh: trimesh.Trimesh, rgb: tuple[int, int, int]) -> trimesh.Trimes
 
 
 def table_top(stage: Stage) -> trimesh.Trimesh:
-    """The slab in the file's own frame: y up, and moved by the stage's offset."""
+    """Return the slab in the file's frame: y up, and moved by the stage's offset."""
     low = np.array([FAR_M, SIDES_M[0], stage.top_m - THICKNESS_M])
     high = np.array([stage.edge_m, SIDES_M[1], stage.top_m])
     slab = trimesh.creation.box(extents=high - low)
@@ -75,7 +75,7 @@ def table_top(stage: Stage) -> trimesh.Trimesh:
 
 
 def main() -> None:
-    """Write the stand-ins and say which."""
+    """Write the stand-ins and print their paths."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("assets", type=Path, help="data folder of ManiSkill2_real2sim")
     assets = parser.parse_args().assets

@@ -1,10 +1,10 @@
-"""Time the monitor beside the public replication code of the uncertainty metrics, in one run.
+"""Time the monitor and the public replication code of the uncertainty metrics in one run.
 
     python scripts/yardstick.py FOLDER    # a clone of pablovalle/VLA_UQ
 
-Absolute times differ between machines, and on a shared one between minutes; how the two compare
-does not. Theirs computes motion and token metrics of a step over a window of 8. Ours does that and
-all the rest: it reads the step's arrays, filters, checks for faults, scores and decides.
+Absolute times differ between machines, and on a shared one over time; the ratio of the two does
+not. Theirs computes the motion and token metrics of a step over a window of 8. Ours also reads the
+step's arrays, filters, checks for faults, scores and decides.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from monitor.vector import VectorMonitor
 
 WINDOW = 8
 WARM, CALLS = 10, 20
-"""Calls of a row before the other rows' turn; the first of them find cold caches."""
+"""Warm-up and timed calls of a row before the next row's turn."""
 ENVS = 1024
-"""Environments of the VectorMonitor; its calls are fewer, each being long."""
+"""Environments of the VectorMonitor; it makes fewer calls, as each takes long."""
 SCALE = {"motion": 123.0, "tokens 7×256": 33.0, "tokens 7×32064": 750.0}
-"""Microseconds of theirs on the machine that our bars were set on (issue of the core)."""
+"""Microseconds of theirs on the machine on which our limits were set."""
 
 
 def theirs(folder: Path) -> dict[str, Callable[[int], object]]:
@@ -53,10 +53,12 @@ def theirs(folder: Path) -> dict[str, Callable[[int], object]]:
     of_poses = [
         getattr(motion, f"compute_TCP_{name}")
         for name in (
-            "position_instability", "velocity_instability", "acceleration_instability",
+            "position_instability",
+            "velocity_instability",
+            "acceleration_instability",
             "jerk_instability_gradient",
         )
-    ]  # fmt: skip
+    ]
 
     def windowed(number: int) -> None:
         begin = number % (len(steps) - WINDOW)
@@ -116,7 +118,7 @@ def _update(monitor: Monitor, steps: list[Step], number: int) -> None:
 
 
 def main() -> None:
-    """Print medians, and ours on the scale of the machine that theirs was first timed on."""
+    """Print medians, and ours scaled to the machine on which theirs was first timed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="a clone of pablovalle/VLA_UQ")
     parser.add_argument("--rounds", type=int, default=50)

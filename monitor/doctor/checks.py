@@ -130,11 +130,13 @@ def _numpy(facts: Facts) -> Check:
     if sapien is not None and numbers(sapien) < (3,) and numbers(version) >= (2,):
         against["sapien " + sapien] = "<2"
     if against:
-        clash = ", ".join(f"{name} wants numpy{allowed}" for name, allowed in against.items())
+        clash = ", ".join(f"{name} requires numpy{allowed}" for name, allowed in against.items())
         bounds = ",".join(against.values())
         fix = f"{facts.pip} install 'numpy{bounds}'"
         return Check(name="numpy", status="missing", found=f"numpy {version}, but {clash}", fix=fix)
-    return Check(name="numpy", status="ok", found=f"numpy {version}, as every simulator here wants")
+    return Check(
+        name="numpy", status="ok", found=f"numpy {version}, as the installed simulators require"
+    )
 
 
 def _torch(facts: Facts) -> Check:
@@ -176,9 +178,9 @@ def _vulkan(facts: Facts) -> Check:
 
 def _render(facts: Facts) -> Check:
     if facts.render is None and "sapien" in facts.versions:
-        return Check(name="render", status="ok", found="not tried, as asked")
+        return Check(name="render", status="ok", found="skipped, as requested")
     if facts.render is None:
-        found = "not tried: SAPIEN is absent"
+        found = "skipped: SAPIEN is absent"
         return Check(name="render", status="missing", found=found, fix=facts.install("sim"))
     if facts.render.code == 0:
         return Check(name="render", status="ok", found=facts.render.text)

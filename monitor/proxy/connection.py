@@ -109,7 +109,7 @@ class ProxyConnection:
     def refuse(self, text: str) -> None:
         """Send the client the reason for withholding an action, and close."""
         self.reply(text)
-        self._client.close(_INTERNAL_ERROR, "the frame before says why")
+        self._client.close(_INTERNAL_ERROR, "see the previous frame for the reason")
 
     def _receive_answer(self) -> Frame | None:
         """Return the server's next frame; None if it or the client leaves first."""

@@ -107,7 +107,7 @@ def run_episodes(
         observers: notified of every episode; one with ``on_run`` first learns of the whole run.
         remake: makes a fresh environment for the episode after one that ended in an error, and the
             old one is closed, even if it is the caller's. None keeps the old one, and so does a
-            ``remake`` that fails: the next episode is then tried all the same.
+            ``remake`` that fails: the next episode is then tried anyway.
         max_steps: step limit per episode, in addition to the environment's own.
 
     Returns:

@@ -1,6 +1,6 @@
 """The observer that keeps the policy's features of every step, to train a SAFE probe on them.
 
-``hidden/episode-000003-attempt-1.npz`` beside the trace, see :mod:`monitor.rollout.recorders.npz`.
+``hidden/episode-000003-attempt-1.npz`` next to the trace, see :mod:`monitor.rollout.recorders.npz`.
 
 | array | shape, type | meaning |
 | --- | --- | --- |

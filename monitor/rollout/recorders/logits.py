@@ -1,6 +1,6 @@
 """The observer that keeps the policy's logits of every step, for analysis after the run.
 
-``logits/episode-000003-attempt-1.npz`` beside the trace, see :mod:`monitor.rollout.recorders.npz`.
+``logits/episode-000003-attempt-1.npz`` next to the trace, see :mod:`monitor.rollout.recorders.npz`.
 
 | array | shape, type | meaning |
 | --- | --- | --- |

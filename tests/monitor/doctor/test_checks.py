@@ -1,4 +1,4 @@
-"""What the doctor says of machines that are made up."""
+"""The doctor's checks on constructed facts."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def test_nothing_is_missing_on_a_good_machine() -> None:
             "numpy",
             "missing",
             {"foreign": {"simpler-env 0.0.1": "<2"}},
-            "simpler-env 0.0.1 wants numpy<2",
+            "simpler-env 0.0.1 requires numpy<2",
             "'numpy<2'",
         ),
         (
             "numpy",
             "missing",
             {"versions": {**GOOD.versions, "sapien": "2.2.2"}},
-            "sapien 2.2.2 wants numpy<2",
+            "sapien 2.2.2 requires numpy<2",
             "'numpy<2'",
         ),
         ("torch", "missing", {"torch": None}, "absent", "[vla]'"),
