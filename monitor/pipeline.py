@@ -1,33 +1,33 @@
-"""The monitor: evidence, metrics, belief, faults, score, mode and action of every step."""
+"""``Monitor``: evidence, metrics, belief, faults, score, mode and action of every step."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol, final
+from math import nan
+from operator import itemgetter
+from struct import pack_into
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from monitor.belief.kalman import KalmanModel
-from monitor.calibration import Calibration, FilterNoise
-from monitor.config import BeliefConfig, MonitorConfig
-from monitor.controller import Controller, ControllerState, Demand, Limits
-from monitor.core.core import Core
-from monitor.core.plan import Plan
-from monitor.errors import ConfigError, DimensionError, MisuseError, misuse, unknown_name
-from monitor.faults import Setting, responses
-from monitor.faults.rules import RuleCount
-from monitor.gripper import GripperCommands
-from monitor.metrics.catalogue import CATALOGUE
-from monitor.metrics.plugins import MetricSetting, build_plugins
+from monitor.calibration import Calibration
+from monitor.config import MonitorConfig
+from monitor.control.controller import DEMANDS, HALT, MODES, ControllerLimits, Demand
+from monitor.control.recovery import RecoveryContext, recovery_action
+from monitor.errors import MisuseError, misuse
+from monitor.faults.base import StepContext
+from monitor.faults.data import data_faults
+from monitor.parts import Parts
 from monitor.reading.step import StepReader
-from monitor.records import Alert, Decision, Evidence, Fault, FloatArray, Mode, Numbers, Step
-from monitor.recovery import Retreat
-from monitor.score import Scoring, moved_signals
+from monitor.records import Alert, Belief, Decision, Evidence, Fault, Mode, Step
+from monitor.scoring.surprise import SurpriseScorer
+from monitor.stage.base import make_fault
 
+__all__ = ["Monitor", "row_of"]
 
-class _Stage(Protocol):
-    def reset(self) -> None: ...
+UNKNOWN_POSITION: Final = (nan,) * 3
+UNKNOWN_ORIENTATION: Final = (nan,) * 4
 
 
 @final
@@ -49,120 +49,74 @@ class Monitor:
         action_high: ArrayLike,
         calibration: Calibration | None = None,
     ) -> None:
-        """Build the stages.
+        """Build the parts.
 
         Args:
-            config: None takes the defaults.
+            config: Configuration; None takes the defaults.
             action_low: ``(D,)`` lower end of the action space, finite.
             action_high: ``(D,)`` upper end.
-            calibration: of this policy and environment; None scores by reference quantiles.
+            calibration: Of this policy and environment; None scores by reference quantiles.
 
         Raises:
-            DimensionError: the ends of the action space do not fit.
-            ConfigError: the configuration names something unknown, or the calibration was fitted
+            DimensionError: The ends of the action space do not fit.
+            ConfigError: The configuration names something unknown, or the calibration was fitted
                 with another one.
         """
-        config = MonitorConfig() if config is None else config
-        _check_names(config)
-        if calibration is not None:
-            _check_fits(calibration, config)
-        low, high = _bounds(action_low, action_high)
-        self.config: Final = config
+        parts = self._parts = Parts(config, action_low, action_high, calibration, 1)
+        setup, engine = parts.setup, parts.engine
+        self.config: Final = setup.config
         self.calibration: Final = calibration
-        self._low, self._high = low, high
-        metrics = config.metrics
-        about = MetricSetting(action_low=low, action_high=high, window=metrics.window)
-        (plugins,) = build_plugins(metrics, about, 1)
-        self._reader = StepReader(low, high, plugins)
-        self._blank = dict.fromkeys((*CATALOGUE, *(name for one in plugins for name in one.ids)))
-        noise = None if calibration is None else calibration.noise
-        setting = Setting(
-            config=config.faults,
-            action_low=low,
-            action_high=high,
-            window=metrics.window,
-            control_dt_s=config.control_dt_s,
-            gripper=GripperCommands.of(config.robot.gripper),
-            gripper_change=metrics.gripper_change,
-            still_path_m=metrics.still_path_m,
-        )
-        self._respond = responses(config.faults)
-        self._rules = [RuleCount(rule) for rule in config.rules]
-        signals = None if calibration is None else calibration.signals
-        self.plan: Final = Plan(
-            config=config,
-            setting=setting,
-            model=kalman_model(config.belief, noise),
-            scoring=Scoring.of(config.score, signals),
-            moved=moved_signals(config.score.signals),
-            ids=tuple(self._blank),
-        )
-        self._core = Core(self.plan)
-        limits = Limits.from_config(
-            config.controller,
-            None if calibration is None else calibration.tau_recover,
-            None if calibration is None else calibration.tau_halt,
-        )
-        self._controller = Controller(limits, config.controller.aggregation == "running_max")
-        self._enforce = config.controller.enforce
-        self._calm_below = limits.tau_recover - limits.hysteresis
-        self._retreat = Retreat(config.recovery, low, high, config.robot.gripper)
+        self._reader = StepReader(setup.action_low, setup.action_high, parts.plugins[0])
+        self._blank: dict[str, float | None] = dict.fromkeys(parts.ids)
+        self._metrics = itemgetter(*engine.metric_columns)
+        self._belief = itemgetter(*map(engine.column, Belief.__struct_fields__))
+        self._padding = (0.0,) * (setup.sizes["dim"] - setup.dim)
+        self._no_action = (nan,) * setup.dim
+        self._values = np.zeros((1, len(parts.scorer.signals)))
+        self._values_format = f"{len(parts.scorer.signals)}d"
+        self._sees_data = "data" not in self.config.faults.off
         self.reset()
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ControllerLimits:
         """The controller's constants in force."""
-        return self._controller.limits
+        return self._parts.limits
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Of all metrics that a decision has."""
+        """Metric ids present in every decision."""
         return (*self._blank, *(f"{name}_peak" for name in self.config.metrics.peaks))
 
     @property
     def tau_recover(self) -> float:
-        """Threshold in force, of the calibration where there is one."""
-        return self._controller.limits.tau_recover
+        """Threshold in force, the calibration's where there is one."""
+        return self.limits.tau_recover
 
     @property
     def tau_halt(self) -> float:
-        """Threshold in force, of the calibration where there is one."""
-        return self._controller.limits.tau_halt
+        """Threshold in force, the calibration's where there is one."""
+        return self.limits.tau_halt
 
     @property
     def pooled(self) -> Mapping[str, float]:
-        """Peak surprise over the window by signal: what the score is made of."""
-        return self._core.pooled
-
-    def views(self) -> dict[str, Numbers]:
-        """Return A-PI, A-VI and A-AI per action dimension as of the last step.
-
-        Values per token are in ``decision.evidence.tokens``.
-        """
-        return self._core.per_dimension()
+        """What the score is made of: peak surprise over the window by signal."""
+        return self._parts.scorer.explain(0)
 
     def reset(self, instruction: str = "", task: str | None = None) -> None:
         """Begin an episode; the monitor is then as new."""
         self.instruction = instruction
         self.task = task
         self._index = 0
-        self._succeeded = False
+        self._succeeded = np.zeros(1)
         self._active: dict[str, tuple[str, str]] = {}
-        stages: tuple[_Stage, ...] = (
-            self._reader,
-            self._core,
-            self._controller,
-            self._retreat,
-            *self._rules,
-        )
-        for stage in stages:
-            stage.reset()
+        self._reader.reset()
+        self._parts.reset()
 
     def update(self, step: Step) -> Decision:
         """Judge one step; never raises on bad data, which becomes faults.
 
         Raises:
-            MisuseError: what is given is no ``Step``.
+            MisuseError: What is given is not a ``Step``.
         """
         if not isinstance(step, Step):
             raise MisuseError(misuse(step))
@@ -173,157 +127,234 @@ class Monitor:
         return self._decide(evidence)
 
     def _decide(self, evidence: Evidence) -> Decision:
-        index = self._index
+        index, parts = self._index, self._parts
         if evidence.success:
-            self._succeeded = True
-        values, faults, score, belief = self._core.update(evidence, index, self._succeeded)
-        score = self._controller.aggregate(score)
-        demand: Demand = "none"
-        active: dict[str, tuple[str, str]] = {}
-        if faults or self._rules:
-            demand, active = self._demand(values, faults)
-        before = self._controller.state
-        mode = self._controller.update(score, demand)
-        action = self._act(evidence, mode, score, faults)
+            self._succeeded[0] = 1.0
+        action = evidence.action
+        padded = (self._no_action if action is None else action) + self._padding
+        row = parts.engine.run.update_one(row_of(evidence, padded))
+        values = self._measure(evidence, row)
+        faults: list[Fault] = []
+        score = self._score(values, faults)
+        self._add_faults(evidence, row, values, faults)
+        demand, active = self._demand(values, faults)
+        position = evidence.tcp_position
+        out_of_range = bool(faults) and any(one.code == "ACTION_RANGE" for one in faults)
+        decided, mode, attempts, age, changed, well, recovering, forget, sendable, *sent = (
+            parts.control.update_one(
+                (
+                    score, demand, bool(faults), out_of_range,
+                    nan if evidence.gripper is None else evidence.gripper,
+                    *(UNKNOWN_POSITION if position is None else position), *padded,
+                )
+            )
+        )  # fmt: skip
+        if forget:
+            parts.scorer.forget_motion([True])
+        chosen = np.array(sent[: len(self._no_action)]) if sendable else None
+        if parts.recoveries:
+            chosen, failed = self._recover(evidence, age, attempts, recovering, well, chosen)
+            if failed is not None:
+                faults.append(failed)
+                active[failed.code] = ("fault", failed.message)
+                mode, changed = HALT, 1.0
+        shown = decided if decided == decided else None
         alerts: tuple[Alert, ...] = ()
-        if active or self._controller.state is not before:
-            alerts = self._alerts(before, score, active)
+        if active or changed:
+            alerts = self._alerts(MODES[int(mode)], int(attempts), bool(changed), shown, active)
         self._active = active
         self._index = index + 1
         return Decision(
             step=index,
-            mode=mode,
-            score=score,
+            mode=MODES[int(mode)],
+            score=shown,
             metrics=values,
             faults=tuple(faults),
             alerts=alerts,
-            action=action,
-            belief=belief,
+            action=chosen,
+            belief=self._believe(row),
             calibrated=self.calibration is not None,
             evidence=evidence,
         )
+
+    def _measure(self, evidence: Evidence, row: list[float]) -> dict[str, float | None]:
+        """Return every metric of the step."""
+        values = self._blank.copy()
+        values.update(evidence.signals)
+        found = self._metrics(row)
+        values.update(
+            zip(self._parts.engine.ids, [None if x != x else x for x in found], strict=True)
+        )
+        for one in self._parts.information:
+            one.update(evidence, values)
+        for name in self._parts.peaks.names:
+            value = values.get(name)
+            given = np.array([nan if value is None else value])
+            peak = float(self._parts.peaks.update(name, given)[0])
+            values[f"{name}_peak"] = peak if peak == peak else None
+        return values
+
+    def _believe(self, row: list[float]) -> Belief | None:
+        d, v, a, b, c, innovation, variance, nis = self._belief(row)
+        if d != d:
+            return None
+        known = innovation == innovation
+        return Belief(
+            distance=d,
+            velocity=v,
+            var_distance=a,
+            cov=b,
+            var_velocity=c,
+            innovation=innovation if known else None,
+            innovation_var=variance if known else None,
+            nis=nis if known else None,
+        )
+
+    def _score(self, values: Mapping[str, float | None], faults: list[Fault]) -> float:
+        """Return the score before the controller's aggregation, NaN while unknown."""
+        scorer, given = self._parts.scorer, self._values
+        if given.size:
+            row = [nan if (x := values.get(name)) is None else x for name in scorer.signals]
+            pack_into(self._values_format, given.data, 0, *row)
+        if isinstance(scorer, SurpriseScorer):
+            return scorer.update(given, self._succeeded).item(0)
+        try:
+            return float(np.asarray(scorer.update(given, self._succeeded))[0])
+        except Exception as error:  # foreign code: its failure must not be the monitor's
+            text = f"scorer {self.config.score.scorer!r} raised {error!r}"
+            faults.append(make_fault("SCORER_ERROR", self._index, text, "", value=repr(error)))
+            return nan
+
+    def _add_faults(
+        self,
+        evidence: Evidence,
+        row: list[float],
+        values: dict[str, float | None],
+        faults: list[Fault],
+    ) -> None:
+        """Add the faults of the data, of the stages and of plugins."""
+        engine, index = self._parts.engine, self._index
+        quiet = evidence.action is not None and evidence.decode_ok and not evidence.problems
+        if self._sees_data and not (
+            quiet and evidence.policy_error is None and evidence.env_error is None
+        ):
+            faults.extend(data_faults(evidence, index))
+        if any(row[engine.first_fault :]):
+            out = engine.outputs(row)
+            for stage, column in zip(engine.faults, engine.fault_columns, strict=True):
+                if row[column]:
+                    text, detail = stage.describe(evidence, out, self._parts.setup)
+                    info = stage.info
+                    faults.append(make_fault(info.code, index, text, info.field, **detail))
+        if self._parts.detectors[0]:
+            context = StepContext(
+                step=index,
+                evidence=evidence,
+                metrics=values,
+                succeeded=bool(self._succeeded[0]),
+            )
+            for detector in self._parts.detectors[0]:
+                faults.extend(detector.check(context))
 
     def _demand(
         self, values: dict[str, float | None], faults: list[Fault]
     ) -> tuple[Demand, dict[str, tuple[str, str]]]:
         """Return the strongest response asked for, and what is active: code -> kind, message."""
-        demand: Demand = "none"
+        demand = Demand.NONE
         active: dict[str, tuple[str, str]] = {}
         for one in faults:
-            response = self._respond.get(one.code, "alert")
+            response = self._parts.responses.get(one.code, "alert")
             if response != "ignore":
                 active.setdefault(one.code, ("fault", one.message))
-                demand = _stronger(demand, response)
-        if self._rules:
-            codes = {one.code for one in faults}
-            for count in self._rules:
-                rule = count.rule
-                if count.holds(values, codes) and rule.respond != "ignore":
+                demand = max(demand, DEMANDS[response])
+        if self._parts.rules:
+            codes = {one.code: True for one in faults}
+            for count in self._parts.rules:
+                rule, fires = count.rule, count.update(values, codes)[0]
+                if fires and rule.respond != "ignore":
                     active[rule.name] = ("rule", f"rule {rule.name!r} holds")
-                    demand = _stronger(demand, rule.respond)
+                    demand = max(demand, DEMANDS[rule.respond])
         return demand, active
 
-    def _act(
-        self, evidence: Evidence, mode: Mode, score: float | None, faults: list[Fault]
-    ) -> FloatArray | None:
-        """Return the action that may be sent."""
-        retreat = self._retreat
-        if mode is Mode.HALT and self._enforce:
-            return None
-        if mode is Mode.RECOVER and self._enforce and self.config.recovery.enabled:
-            config, state = self.config, self._controller.state
-            moving = state.age <= config.recovery.steps
-            if state.age == 1:
-                retreat.begin(evidence)
-            elif state.age == config.recovery.steps + 1:
-                self._core.forget_moved()
-            return retreat.action(evidence, moving)
-        retreat.note_action(evidence.action)
-        if mode is Mode.TASK and not faults and (score is None or score < self._calm_below):
-            retreat.remember(evidence)
-        if evidence.action is None:
-            # Nothing usable was asked for and the configuration does not halt: hold the place.
-            return None if mode is Mode.HALT else retreat.action(evidence, moving=False)
-        action = np.array(evidence.action)
-        if faults and any(one.code == "ACTION_RANGE" for one in faults):
-            np.clip(action, self._low, self._high, out=action)
-        return action
+    def _recover(
+        self,
+        evidence: Evidence,
+        age: float,
+        attempts: float,
+        recovering: float,
+        well: float,
+        chosen: Any,
+    ) -> tuple[Any, Fault | None]:
+        """Return the action of a recovery that is not the shipped retreat, or why it has none."""
+        context = RecoveryContext(
+            action=evidence.action,
+            position=evidence.tcp_position,
+            gripper=evidence.gripper,
+            age=int(age) if recovering else 0,
+            attempt=int(attempts),
+        )
+        name, recovery = self.config.recovery.behavior, self._parts.recoveries[0]
+        try:
+            if not recovering:
+                recovery.observe(context, bool(well))
+                return chosen, None
+            return recovery_action(recovery, context, self._parts.setup), None
+        except Exception as error:  # foreign code: an arm that it leaves without an action halts
+            self._parts.control.apply(_halt, [True])
+            text = f"recovery {name!r} raised {error!r}"
+            detail = {"value": repr(error)}
+            return None, make_fault("RECOVERY_ERROR", self._index, text, "", **detail)
 
     def _alerts(
         self,
-        before: ControllerState,
+        mode: Mode,
+        attempts: int,
+        changed: bool,
         score: float | None,
         active: dict[str, tuple[str, str]],
     ) -> tuple[Alert, ...]:
         """Return what begins at this step: modes, attempts, faults and rules."""
-        index, state = self._index, self._controller.state
+        index = self._index
         found = [
             Alert(kind=kind, code=code, step=index, message=message, score=score)
             for code, (kind, message) in active.items()
             if code not in self._active
         ]
-        if state.mode is not before.mode or state.attempts != before.attempts:
+        if changed:
             shown = "unknown" if score is None else f"{score:.2f}"
-            text = f"step {index}: {state.mode.value} (score {shown}, attempt {state.attempts})"
-            code = state.mode.value
-            found.append(Alert(kind="mode", code=code, step=index, message=text, score=score))
+            text = f"step {index}: {mode.value} (score {shown}, attempt {attempts})"
+            found.append(Alert(kind="mode", code=mode.value, step=index, message=text, score=score))
         return tuple(found)
 
 
-def _stronger(demand: Demand, response: str) -> Demand:
-    if response == "halt" or demand == "halt":
-        return "halt"
-    return "recover" if response == "recover" or demand == "recover" else "none"
+def _halt(state: Any) -> None:
+    state.controller.mode = HALT
 
 
-def _check_names(config: MonitorConfig) -> None:
-    """Refuse ids that no metric has; plugins may bring more, so they are not checked then."""
-    if config.metrics.plugins:
-        return
-    terms = [term.metric for rule in config.rules for term in rule.of if term.metric]
-    for name in (*config.score.signals, *config.metrics.peaks, *terms):
-        if name not in CATALOGUE:
-            raise ConfigError(unknown_name("metric", name, CATALOGUE))
+def row_of(evidence: Evidence, action: tuple[float, ...]) -> tuple[float, ...]:
+    """Return a step as a row of :class:`monitor.stage.StepRow`.
 
-
-def _check_fits(calibration: Calibration, config: MonitorConfig) -> None:
-    """Refuse thresholds that were fitted on other scores than these; no hash says nothing."""
-    want, given = config.score_hash(), calibration.config_hash
-    if given and given != want:
-        message = (
-            f"the calibration of {calibration.policy}/{calibration.env} was fitted with score "
-            f"configuration {given}, this configuration is {want}: its thresholds mean nothing "
-            "here. Use the configuration it was fitted with (sections control_dt_s, metrics, "
-            "belief, score), or fit again: `vlawatch run --watch-only`, then `vlawatch calibrate`"
-        )
-        raise ConfigError(message)
-
-
-def _bounds(action_low: ArrayLike, action_high: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    low = np.array(action_low, dtype=np.float64)
-    high = np.array(action_high, dtype=np.float64)
-    if low.ndim != 1 or low.shape != high.shape or low.size == 0:
-        message = (
-            f"action_low {low.shape} and action_high {high.shape} must both be (D,) with D >= 1; "
-            "give the low and high of the environment's action space"
-        )
-        raise DimensionError(message)
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
-        message = (
-            f"action_low {low.tolist()} must be finite and at most action_high {high.tolist()}; "
-            "an unbounded action space needs bounds of your own"
-        )
-        raise DimensionError(message)
-    return low, high
-
-
-def kalman_model(belief: BeliefConfig, noise: FilterNoise | None) -> KalmanModel:
-    """Return the filter's noise as configured, or as a calibration has fitted it."""
-    stds = belief if noise is None else noise
-    return KalmanModel(
-        q_distance=stds.process_std_m**2,
-        q_velocity=stds.process_std_velocity**2,
-        r=stds.measurement_std_m**2,
-        initial_distance=belief.initial_var_distance,
-        initial_velocity=belief.initial_var_velocity,
+    Args:
+        evidence: What was kept of the step.
+        action: Padded action, NaN where unusable.
+    """
+    signals, position = evidence.signals, evidence.tcp_position
+    orientation, success = evidence.tcp_quaternion, evidence.success
+    rest = (
+        evidence.gripper,
+        evidence.goal_distance,
+        None if success is None else float(success),
+        evidence.latency_s,
+        signals.get("alpha"),
+        signals.get("action_mass"),
+        signals.get("tokens_outside"),
+        evidence.logits_id,
+        evidence.image_id,
+        evidence.image_std,
+    )
+    return (
+        *action,
+        *(UNKNOWN_POSITION if position is None else position),
+        *(UNKNOWN_ORIENTATION if orientation is None else orientation),
+        *[nan if x is None else x for x in rest],
     )

@@ -15,7 +15,7 @@ def metrics(as_json: options.AsJson = False) -> None:
 
     Unit, range, warm-up, inputs, privileged or deployable, and source of each.
     """
-    from monitor.metrics.catalogue import CATALOGUE
+    from monitor.catalogue import CATALOGUE
 
     if as_json:
         emit_json({name: asdict(info) for name, info in CATALOGUE.items()})

@@ -146,7 +146,7 @@ DEFAULT_SIGNALS: dict[str, float] = {
     "TI": 1.0,
     "REV": 1.0,
     "STILL": 1.0,
-    "PROG": 1.0,
+    "NO-PROG": 1.0,
     "NIS": 1.0,
 }
 
@@ -157,6 +157,8 @@ class ScoreConfig(_Section):
     signals: dict[str, NonNegative] = Field(default_factory=lambda: dict(DEFAULT_SIGNALS))
     """Weight of each signal by metric id. Weights other than zero matter to ``combine: weights``
     only; a weight of zero leaves the signal out."""
+    scorer: str = "surprise"
+    """Scorer: a shipped name, an entry point of ``vlawatch.scorers``, or ``module:Class``."""
     combine: Literal["max", "mean_top2", "weights"] = "mean_top2"
     """How the pooled signals become one score: the largest, the mean of the two largest, or the
     weighted mean."""
@@ -204,6 +206,9 @@ class RecoveryConfig(_Section):
 
     enabled: bool = True
     """False sends no retreat: in RECOVER the policy keeps acting."""
+    behavior: str = "retreat"
+    """Recovery: ``retreat``, ``hold``, an entry point of ``vlawatch.recoveries``, or
+    ``module:Class``."""
     steps: Annotated[Count, STEPS] = 6
     """Number of actions of one retreat."""
     raise_m: Annotated[NonNegative, METRES] = 0.04
@@ -328,11 +333,15 @@ class MonitorConfig(_Section):
         """Return a fingerprint of what shapes the score.
 
         Thresholds and responses are not in it, nor are metrics that are only reported: one that
-        enters the score is named in ``score.signals``.
+        enters the score is named in ``score.signals``. It is taken over the names of trace
+        schema 1, where NO-PROG was PROG, so that calibrations fitted then still fit.
         """
         plain = self.metrics.model_copy(update={"peaks": (), "plugins": None, "info_window": None})
         bare = self.model_copy(update={"metrics": plain})
+        left_out: dict[str, set[str]] = {"metrics": {"safe"}}
+        if self.score.scorer == "surprise":
+            left_out["score"] = {"scorer"}
         part = bare.model_dump_json(
-            include={"control_dt_s", "metrics", "belief", "score"}, exclude={"metrics": {"safe"}}
-        )
+            include={"control_dt_s", "metrics", "belief", "score"}, exclude=left_out
+        ).replace('"NO-PROG"', '"PROG"')
         return hashlib.sha256(part.encode()).hexdigest()[:16]

@@ -1,27 +1,25 @@
-"""What a fault detector is."""
+"""What a fault detector written in Python is; the shipped faults are stages."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-from msgspec import Struct
-
-from monitor.config import FaultsConfig
-from monitor.gripper import GripperCommands
-from monitor.records import Evidence, Fault, FloatArray, Numbers
+from monitor.records import Evidence, Fault
+from monitor.stage import Setup
+from monitor.stage.base import make_fault
 
 
-class Scene(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepContext:
     """What a detector may look at in one step.
 
     Attributes:
-        step: index within the episode.
-        evidence: of this step.
-        metrics: of this step.
-        succeeded: whether the task has reported success in this episode.
+        step: Index within the episode.
+        evidence: What was kept of this step.
+        metrics: Metrics of this step, None where unknown.
+        succeeded: Whether the task has reported success in this episode.
     """
 
     step: int
@@ -31,54 +29,21 @@ class Scene(Struct, frozen=True, kw_only=True):
 
 
 class Detector(Protocol):
-    """One family of faults. Unknown input may raise a fault, it never ends one."""
+    """One family of faults of one robot. Missing input may raise a fault but never clears one."""
 
-    def check(self, scene: Scene) -> list[Fault]:
+    def check(self, context: StepContext) -> list[Fault]:
         """Return the faults present at this step."""
 
     def reset(self) -> None:
         """Begin an episode; identical to a new instance."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Setting:
-    """What a detector is built from.
-
-    Attributes:
-        config: the ``faults`` section of the configuration.
-        action_low: ``(D,)``.
-        action_high: ``(D,)``.
-        window: W.
-        control_dt_s: seconds per step.
-        gripper: how the gripper is told.
-        gripper_change: change of the opening that counts.
-        still_path_m: path below which nothing moved.
-    """
-
-    config: FaultsConfig
-    action_low: FloatArray
-    action_high: FloatArray
-    window: int
-    control_dt_s: float
-    gripper: GripperCommands
-    gripper_change: float
-    still_path_m: float
-
-    @property
-    def translation_limits(self) -> Numbers:
-        """|q99| per translation dimension: as configured, or the ends of the action space."""
-        ends = np.maximum(np.abs(self.action_low), np.abs(self.action_high))[:3]
-        return self.config.unnorm_limits or tuple(ends.tolist())
-
-    @property
-    def deadline_s(self) -> float:
-        """Latest reply of the policy: as configured, or the control period."""
-        return self.config.deadline_s or self.control_dt_s
+DetectorFactory = Callable[[Setup], Detector]
 
 
 def fault(
     code: str,
-    scene: Scene,
+    context: StepContext,
     message: str,
     *,
     field: str | None = None,
@@ -86,6 +51,4 @@ def fault(
     **detail: Any,
 ) -> Fault:
     """Return a fault with its step, the field of the step that shows it, and the value there."""
-    text = f"step {scene.step}: {message}"
-    about = {"step": scene.step, "field": field, "value": value, **detail}
-    return Fault(code=code, message=text, detail=about)
+    return make_fault(code, context.step, message, field or "", value=value, **detail)

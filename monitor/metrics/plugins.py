@@ -1,33 +1,27 @@
-"""Metrics of other packages, by entry-point group ``vlawatch.metrics``."""
+"""Metrics of other packages: entry-point group ``vlawatch.metrics``, or ``module:attribute``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib.metadata import entry_points
 from math import isfinite
 from typing import Any, Final, Protocol
 
-from monitor.config import MetricsConfig
-from monitor.errors import ConfigError, unknown_name
 from monitor.metrics.probe_file import ProbeFile
 from monitor.metrics.safe import SafeMetric
-from monitor.records import Fault, FloatArray, Step
+from monitor.plugins import resolve
+from monitor.records import Fault, Step
+from monitor.stage import MetricInfo, MetricStage, Setup
+from monitor.stage.base import make_fault
 
 GROUP: Final = "vlawatch.metrics"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MetricSetting:
-    """What a plugin is built from: action space ``(D,)`` and window."""
-
-    action_low: FloatArray
-    action_high: FloatArray
-    window: int
-
-
 class MetricPlugin(Protocol):
-    """A metric of the raw step; its values are kept in the evidence, so that they replay."""
+    """A metric of the raw step; its values are kept in the evidence, so that they replay.
+
+    It is built as ``MetricPlugin(setup)``, once per robot. It may have an attribute ``info``, a
+    tuple of :class:`monitor.stage.MetricInfo`, to appear in tables and reports.
+    """
 
     ids: tuple[str, ...]
     """Keys of the values it gives."""
@@ -39,36 +33,54 @@ class MetricPlugin(Protocol):
         """Begin an episode; identical to a new instance."""
 
 
-def load_plugins(names: tuple[str, ...] | None, setting: MetricSetting) -> list[MetricPlugin]:
-    """Return the plugins of the given entry-point names.
+def named_plugins(names: tuple[str, ...] | None) -> list[Any]:
+    """Return what the configured names stand for: stages, and factories of metrics.
 
     Raises:
-        ConfigError: no installed package offers such a name.
+        ConfigError: No installed package offers such a name.
     """
-    if not names:
-        return []
-    found = {one.name: one for one in entry_points(group=GROUP)}
-    built: list[MetricPlugin] = []
-    for name in names:
-        if name not in found:
-            raise ConfigError(unknown_name("metric plugin", name, found))
-        built.append(found[name].load()(setting))
+    return [resolve("metric plugin", name, GROUP, {}) for name in names or ()]
+
+
+def plugin_stages(setup: Setup) -> list[MetricStage]:
+    """Return the configured metrics that are stages and run for all robots at once."""
+    found = named_plugins(setup.config.metrics.plugins)
+    return [one for one in found if isinstance(one, MetricStage)]
+
+
+def build_plugins(setup: Setup, count: int) -> list[list[MetricPlugin]]:
+    """Return what runs robot by robot in addition to the stages, ``count`` times.
+
+    Raises:
+        ConfigError: A name that no package offers, or a probe that cannot be read.
+    """
+    metrics = setup.config.metrics
+    probe = None if metrics.safe is None else ProbeFile.load(metrics.safe)
+    factories = [one for one in named_plugins(metrics.plugins) if not isinstance(one, MetricStage)]
+    built: list[list[MetricPlugin]] = []
+    for _ in range(count):
+        own: list[MetricPlugin] = [] if probe is None else [SafeMetric(probe)]
+        built.append([*own, *(factory(setup) for factory in factories)])
     return built
 
 
-def build_plugins(
-    metrics: MetricsConfig, setting: MetricSetting, count: int
-) -> list[list[MetricPlugin]]:
-    """Return what runs beside the shipped metrics, ``count`` times; a probe is read once.
-
-    Raises:
-        ConfigError: a name that no package offers, or a probe that cannot be read.
-    """
-    probe = None if metrics.safe is None else ProbeFile.load(metrics.safe)
-    own: list[list[MetricPlugin]] = [
-        [] if probe is None else [SafeMetric(probe)] for _ in range(count)
-    ]
-    return [[*each, *load_plugins(metrics.plugins, setting)] for each in own]
+def plugin_infos(plugin: MetricPlugin) -> tuple[MetricInfo, ...]:
+    """Return what a plugin says of its metrics, or as much as its ids say."""
+    given = getattr(plugin, "info", ())
+    known = {info.id for info in given}
+    rest = (
+        MetricInfo(
+            id=name,
+            meaning=f"given by {type(plugin).__module__}",
+            low=None,
+            high=None,
+            needs=(),
+            source=type(plugin).__module__,
+        )
+        for name in plugin.ids
+        if name not in known
+    )
+    return (*given, *rest)
 
 
 def measure(
@@ -87,14 +99,6 @@ def measure(
             if value is not None and isfinite(value):
                 signals[name] = float(value)
     except Exception as error:  # foreign code: its failure must not be the monitor's
-        problems.append(
-            Fault(
-                code="METRIC_ERROR",
-                message=f"step {index}: metric {'/'.join(plugin.ids)} raised {error!r}",
-                detail={
-                    "step": index,
-                    "field": plugin.ids[0] if plugin.ids else "",
-                    "value": repr(error),
-                },
-            )
-        )
+        text = f"metric {'/'.join(plugin.ids)} raised {error!r}"
+        field = plugin.ids[0] if plugin.ids else ""
+        problems.append(make_fault("METRIC_ERROR", index, text, field, value=repr(error)))

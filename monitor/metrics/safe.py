@@ -20,10 +20,29 @@ from numpy.typing import NDArray
 from monitor.metrics.probe_file import ProbeFile
 from monitor.reading.arrays import to_array
 from monitor.records import FloatArray, Step
+from monitor.stage import MetricInfo
 
 __all__ = ["IDS", "SafeMetric", "failure_curve", "failure_likelihood"]
 
-IDS: Final = ("SAFE", "SAFE-excess")
+INFOS: Final = (
+    MetricInfo(
+        id="SAFE",
+        meaning="likelihood of failure by the policy's features, summed over the steps so far;"
+        " with ``metrics.safe``",
+        high=None,
+        needs=("hidden",),
+        source="SAFE, Gu et al., arXiv 2506.09937",
+    ),
+    MetricInfo(
+        id="SAFE-excess",
+        meaning="SAFE above the conformal band of successful rollouts; above 0 is an alarm",
+        low=None,
+        high=None,
+        needs=("hidden",),
+        source="SAFE, Gu et al., arXiv 2506.09937",
+    ),
+)
+IDS: Final = tuple(info.id for info in INFOS)
 
 
 def failure_likelihood(probe: ProbeFile, hidden: Any) -> float:

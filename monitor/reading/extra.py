@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from monitor.metrics.catalogue import CATALOGUE
+from monitor.catalogue import CATALOGUE
 from monitor.reading.arrays import to_scalar
 from monitor.records import Fault
 

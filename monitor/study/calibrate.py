@@ -18,9 +18,10 @@ from typing import Any, Final
 import numpy as np
 
 from monitor.calibration import Calibration, FilterNoise, TailTable
+from monitor.catalogue import CATALOGUE
 from monitor.config import ControllerConfig, MonitorConfig
 from monitor.errors import CalibrationError
-from monitor.score import REFERENCE
+from monitor.scoring.surprise import reference_tables
 from monitor.study.conformal import conformal_threshold, episodes_needed
 from monitor.study.episodes import Episode, Run
 from monitor.study.noise import fit_noise
@@ -161,8 +162,9 @@ def _tables(
 
 def _floor(name: str, values: Sequence[float]) -> float:
     """A tenth of the reference tail, or of an exponential with this signal's mean."""
-    if name in REFERENCE:
-        return 0.1 * REFERENCE[name].tail_scale
+    reference = reference_tables(CATALOGUE)
+    if name in reference:
+        return 0.1 * reference[name].tail_scale
     return max(0.1 * float(np.mean(np.abs(values))) / ln(10.0), 1e-9)
 
 

@@ -43,8 +43,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from monitor.catalogue import CATALOGUE
 from monitor.jsonable import dumps
-from monitor.metrics.catalogue import CATALOGUE
 from monitor.rollout.recorders.logits import FOLDER as LOGITS
 from monitor.study.episodes import Run
 from monitor.study.extras import require

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from monitor.metrics.catalogue import CATALOGUE
+from monitor.catalogue import CATALOGUE
 from monitor.records import FloatArray
 from monitor.study.episodes import Episode, Run
 from monitor.study.extras import require

@@ -7,16 +7,14 @@ innovations, nu_t ~ N(0, S_t), which the filter itself yields; all episodes shar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, inf, log, pi
+from math import exp, inf, isnan, log, nan, pi
 
 import numpy as np
 
-from monitor.belief.filter import BeliefFilter
-from monitor.belief.kalman import KalmanModel
+from monitor.belief.kalman import KalmanModel, State, advance
 from monitor.calibration import FilterNoise
 from monitor.config import BeliefConfig
 from monitor.errors import CalibrationError
-from monitor.pipeline import kalman_model
 from monitor.records import FloatArray
 from monitor.study.extras import require
 
@@ -38,14 +36,13 @@ def log_likelihood(episodes: Sequence[Distances], model: KalmanModel) -> float:
     -0.924
     """
     total = 0.0
-    stream = BeliefFilter(model)
     for episode in episodes:
-        stream.reset()
+        state = State()
         for distance in episode:
-            belief = stream.update(distance)
-            if distance is not None and belief is not None and belief.innovation_var is not None:
-                nis = 0.0 if belief.nis is None else belief.nis
-                total -= 0.5 * (log(2.0 * pi * belief.innovation_var) + nis)
+            innovation, variance = advance(state, nan if distance is None else distance, model)
+            if not isnan(innovation):
+                nis = innovation * innovation / variance
+                total -= 0.5 * (log(2.0 * pi * variance) + nis)
     return total
 
 
@@ -69,7 +66,7 @@ def fit_noise(episodes: Sequence[Distances], start: BeliefConfig) -> FilterNoise
         raise CalibrationError(msg)
 
     def loss(logs: FloatArray) -> float:
-        value = -log_likelihood(episodes, kalman_model(start, _noise(logs)))
+        value = -log_likelihood(episodes, KalmanModel.of(start, _noise(logs)))
         return value if value == value else inf
 
     first = min(_starts(episodes, start), key=loss)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from monitor import Calibration, Monitor, MonitorConfig, Step
-from monitor.core import judge, measure
-from monitor.metrics.catalogue import CATALOGUE
-from monitor.metrics.compiled import usable
+from monitor.catalogue import CATALOGUE
+from monitor.engine import passes
 from monitor.reading.logits import digest as logits_digest
+from monitor.stage.compiled import usable
 
 LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
 HIGH = -LOW
@@ -191,5 +191,4 @@ def numba_or_not(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
             pytest.skip("needs numba, the extra fast")
         return
     monkeypatch.setattr(logits_digest, "load_kernel", lambda: None)
-    for kernel in (measure, judge):
-        monkeypatch.setattr(kernel, "load", lambda: None)
+    monkeypatch.setattr(passes, "usable", lambda: False)

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from monitor import Decision, DimensionError, Evidence, Mode, Monitor, MonitorConfig, Step
-from monitor.metrics.catalogue import CATALOGUE
+from monitor.catalogue import CATALOGUE
 
 Make = Callable[..., Monitor]
 MakeStep = Callable[..., Step]

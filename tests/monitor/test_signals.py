@@ -13,8 +13,8 @@ import policies
 from envs.conformance.form import _ARRAYS
 from envs.host.blank import BlankEnv
 from monitor import Step
+from monitor.catalogue import CATALOGUE
 from monitor.env_api import read_reset
-from monitor.metrics.catalogue import CATALOGUE
 from monitor.signals import (
     ENV_SIGNALS,
     LOOP_SIGNALS,

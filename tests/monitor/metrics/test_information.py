@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from monitor import Evidence
-from monitor.metrics.information import Information, WindowEntropy, action_symbol, place_symbol
+from monitor.metrics.information import Information, WindowEntropy, action_symbol, position_symbol
 
 
 def bits(symbols: Sequence[Hashable]) -> float:
@@ -31,7 +31,7 @@ def test_signals_equal_the_batch_formula() -> None:
     actions = rng.uniform(-0.05, 0.05, size=(n, 7)).tolist()
     places = rng.uniform(-0.03, 0.03, size=(n, 3)).tolist()
     a = [action_symbol(tuple(x), (0.05,) * 3) for x in actions]
-    s = [place_symbol(tuple(x)) for x in places]
+    s = [position_symbol(tuple(x)) for x in places]
     info = Information(w, (0.05,) * 3)
     for t in range(n):
         values: dict[str, float | None] = {}

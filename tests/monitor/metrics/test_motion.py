@@ -5,7 +5,6 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from monitor import Evidence, Monitor, MonitorConfig
-from monitor.metrics.instability import instability
 
 LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
 ORDERS = ("PI", "VI", "AI")
@@ -35,13 +34,6 @@ def run(monitor: Monitor, evidence: Evidence) -> dict[str, float | None]:
         for name, value in values.items()
         if name == "TI" or (name.startswith(("A-", "TCP-")) and "I" in name)
     }
-
-
-@pytest.mark.parametrize("window", [4, 8, 11])
-def test_the_formula_equals_repeated_differences(window: int) -> None:
-    x = np.random.default_rng(3).normal(size=(window, 5))
-    for ours, theirs in zip(instability(x), batch(x), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
 @pytest.mark.parametrize("window", [4, 8, 12])
@@ -85,7 +77,6 @@ def test_stream_equals_batch_on_every_prefix(window: int) -> None:
             assert values[f"TCP-{order}_o"] == pytest.approx(o.mean(), abs=1e-12)
             both = np.concatenate([p, o]).mean()
             assert values[f"TCP-{order}"] == pytest.approx(both, abs=1e-12)
-            assert monitor.views()[f"A-{order}"] == pytest.approx(a, abs=1e-12)
         third = places[tail]
         for _ in range(3):
             third = np.gradient(third, axis=0)

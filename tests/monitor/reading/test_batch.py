@@ -10,10 +10,10 @@ import torch
 from msgspec.structs import replace
 
 from monitor import Step
+from monitor.per_robot import alone
 from monitor.reading.batch import Batch, BatchReader
 from monitor.reading.step import StepReader
 from monitor.vector import VectorMonitor
-from monitor.vector.individual import alone
 
 pytestmark = pytest.mark.usefixtures("numba_or_not")
 """Each with what is compiled and without."""

@@ -10,7 +10,6 @@ from monitor.belief.kalman import KalmanModel
 from monitor.calibration import FilterNoise
 from monitor.config import BeliefConfig
 from monitor.errors import CalibrationError
-from monitor.pipeline import kalman_model
 from monitor.study.calibrate import calibrate
 from monitor.study.episodes import Run
 from monitor.study.noise import fit_noise, log_likelihood
@@ -36,7 +35,7 @@ def simulated(episodes: int, steps: int, seed: int = 0) -> list[list[float | Non
 
 
 def model(noise: FilterNoise) -> KalmanModel:
-    return kalman_model(BeliefConfig(), noise)
+    return KalmanModel.of(BeliefConfig(), noise)
 
 
 def test_known_noises_are_found_again() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from monitor import DimensionError, Mode, Monitor, MonitorConfig, Step
 from monitor.vector import VectorDecision, VectorMonitor
-from tests.monitor.core.streams import some_config, some_steps
+from tests.monitor.engine.streams import some_config, some_steps
 from tests.monitor.vector.batches import assert_equal, one_of, stacked
 
 LOW = np.array([-0.05] * 3 + [-0.25] * 3 + [-1.0])
