@@ -10,7 +10,7 @@ CogACT; the facts, not the code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import MappingProxyType
@@ -32,6 +32,8 @@ __all__ = [
     "GripperState",
     "adapter_for",
     "axis_angle",
+    "checked_scale",
+    "dataset_key",
     "gripper_command",
 ]
 
@@ -306,3 +308,36 @@ def adapter_for(
     if not isinstance(robot, ActionConvention | RobotSpec):
         raise ConfigError(unknown_name("robot", robot, ROBOTS))
     return ActionAdapter(robot)
+
+
+def dataset_key(
+    given: str | None, adapter: ActionAdapter | None, known: Container[str]
+) -> str | None:
+    """Return the dataset key to use: the given one, else the one published for the robot.
+
+    Args:
+        given: option ``unnorm_key``.
+        adapter: adapter of the robot, or None.
+        known: keys of the checkpoint's statistics; a published key that is not one is not used.
+    """
+    if given is not None or adapter is None:
+        return given
+    published = adapter.convention.unnorm_key
+    return published if published in known else None
+
+
+def checked_scale(adapter: ActionAdapter | None, lowest_opening: float | None) -> float:
+    """Return the factor of a robot on translations, 1.0 without a robot.
+
+    Args:
+        adapter: adapter of the robot, or None.
+        lowest_opening: as for :meth:`ActionAdapter.require_opening`; None skips the check.
+
+    Raises:
+        ConfigError: if the last action dimension cannot be a gripper opening.
+    """
+    if adapter is None:
+        return 1.0
+    if lowest_opening is not None:
+        adapter.require_opening(lowest_opening)
+    return adapter.convention.action_scale

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 from monitor.errors import ConfigError, MissingExtraError, unknown_name
-from policies.arguments import arguments_of
+from monitor.plugins import load_target
 from policies.base import Policy
+from policies.openvla.prompt import TEMPLATE
+from policies.options import Argument, arguments_of, build_options, check_names
 
-__all__ = ["POLICIES", "PolicySpec", "check_arguments", "list_policies", "load_policy"]
+__all__ = [
+    "POLICIES",
+    "PolicySpec",
+    "check_arguments",
+    "find_policy",
+    "list_policies",
+    "load_policy",
+    "packaged_checkpoint",
+]
 
 ENTRY_POINT_GROUP: Final = "vlawatch.policies"
 _OURS: Final = ("envs", "monitor", "policies")
@@ -23,13 +34,16 @@ class PolicySpec:
     """How a policy is loaded.
 
     Attributes:
-        target: ``module:Class``.
+        target: ``module:Class``. With ``options`` it is called with the options and ``name=``,
+            otherwise with the arguments themselves.
         summary: one line for ``vlawatch policies``.
-        extra: the extra that brings what it needs, or None.
-        checkpoints: public names of checkpoints that it takes, the usual one first.
-        robots: that ``robot=`` names; empty where the actions are the simulator's own already.
-        signals: what it can tell a monitor beside the action: logits, samples, chunk, hidden, and
-            extra for scalars of its own.
+        extra: extra that installs its dependencies, or None.
+        checkpoints: public names of checkpoints that it takes, the default one first.
+        robots: allowed values of ``robot=``; empty if the actions are the simulator's already.
+        signals: fields of :class:`policies.PolicyOutput` that it can fill in addition to
+            ``action``, named as in :class:`monitor.Step`.
+        options: ``module:Class`` of its options (:mod:`policies.options`), or None.
+        defaults: options that differ from the defaults of the options class.
     """
 
     target: str
@@ -38,14 +52,39 @@ class PolicySpec:
     checkpoints: tuple[str, ...] = ()
     robots: tuple[str, ...] = ()
     signals: tuple[str, ...] = ()
+    options: str | None = None
+    defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def arguments(self) -> tuple[Argument, ...] | None:
+        """Return the accepted arguments; None if that cannot be known here.
+
+        Raises:
+            ConfigError: if the target of another package does not exist.
+        """
+        try:
+            found = arguments_of(load_target("policy", self.options or self.target))
+        except ImportError:  # a missing extra, which load_policy reports
+            return None
+        return found
+
+
+def packaged_checkpoint(name: str) -> Path:
+    """Return the folder of the weights that come with the package.
+
+    >>> packaged_checkpoint("pi0-mini").name
+    'pi0_mini'
+    """
+    return Path(__file__).parent / name.replace("-", "_")
 
 
 _SIMPLER_ROBOTS: Final = ("widowx", "google_robot")
+_TOKENS: Final = ("token_logits", "token_ids")
 
 
 POLICIES: Final[dict[str, PolicySpec]] = {
     "openvla": PolicySpec(
         target="policies.openvla.policy:OpenVLAPolicy",
+        options="policies.openvla.options:OpenVLAOptions",
         summary="OpenVLA from a checkpoint folder (checkpoint=DIR)",
         extra="vla",
         checkpoints=(
@@ -57,16 +96,19 @@ POLICIES: Final[dict[str, PolicySpec]] = {
             "openvla/openvla-v01-7b",
         ),
         robots=_SIMPLER_ROBOTS,
-        signals=("logits", "samples", "hidden"),
+        signals=(*_TOKENS, "samples", "hidden", "normalized_action"),
     ),
     "openvla-mini": PolicySpec(
-        target="policies.openvla.policy:openvla_mini",
+        target="policies.openvla.policy:OpenVLAPolicy",
+        options="policies.openvla.options:OpenVLAOptions",
+        defaults=MappingProxyType({"checkpoint": packaged_checkpoint("openvla-mini")}),
         summary="OpenVLA's architecture with 0.9 M parameters, trained for widowx-put-on",
         extra="vla",
-        signals=("logits", "samples", "hidden"),
+        signals=(*_TOKENS, "samples", "hidden", "normalized_action"),
     ),
     "pi0": PolicySpec(
         target="policies.pi0.policy:PI0Policy",
+        options="policies.pi0.options:PI0Options",
         summary="π0 from a checkpoint folder of LeRobot, openpi or transformers (checkpoint=DIR)",
         extra="vla",
         checkpoints=(
@@ -76,16 +118,19 @@ POLICIES: Final[dict[str, PolicySpec]] = {
             "HaomingSong/lerobot-pi0-fractal",
         ),
         robots=_SIMPLER_ROBOTS,
-        signals=("samples", "chunk", "hidden", "extra"),
+        signals=("samples", "chunk", "hidden", "extra", "normalized_action"),
     ),
     "pi0-mini": PolicySpec(
-        target="policies.pi0.policy:pi0_mini",
+        target="policies.pi0.policy:PI0Policy",
+        options="policies.pi0.options:PI0Options",
+        defaults=MappingProxyType({"checkpoint": packaged_checkpoint("pi0-mini")}),
         summary="π0's kind with 1.1 M parameters, trained for widowx-put-on",
         extra="vla",
-        signals=("samples", "chunk", "hidden", "extra"),
+        signals=("samples", "chunk", "hidden", "extra", "normalized_action"),
     ),
     "spatialvla": PolicySpec(
         target="policies.spatialvla.policy:SpatialVLAPolicy",
+        options="policies.spatialvla.options:SpatialVLAOptions",
         summary="SpatialVLA from a checkpoint folder (checkpoint=DIR): chunks of four actions",
         extra="vla",
         checkpoints=(
@@ -95,13 +140,17 @@ POLICIES: Final[dict[str, PolicySpec]] = {
             "IPEC-COMMUNITY/spatialvla-4b-224-sft-fractal",
         ),
         robots=_SIMPLER_ROBOTS,
-        signals=("logits", "samples", "chunk", "hidden"),
+        signals=(*_TOKENS, "samples", "chunk", "hidden", "normalized_action"),
     ),
     "spatialvla-mini": PolicySpec(
-        target="policies.spatialvla.policy:spatialvla_mini",
+        target="policies.spatialvla.policy:SpatialVLAPolicy",
+        options="policies.spatialvla.options:SpatialVLAOptions",
+        defaults=MappingProxyType(
+            {"checkpoint": packaged_checkpoint("spatialvla-mini"), "prompt": TEMPLATE}
+        ),
         summary="SpatialVLA's kind with 1.1 M parameters, trained for widowx-put-on",
         extra="vla",
-        signals=("logits", "samples", "chunk", "hidden"),
+        signals=(*_TOKENS, "samples", "chunk", "hidden", "normalized_action"),
     ),
     "expert": PolicySpec(
         target="policies.expert:ExpertPolicy",
@@ -112,7 +161,7 @@ POLICIES: Final[dict[str, PolicySpec]] = {
         target="policies.wire.remote:RemotePolicy",
         summary="any policy behind a server of openpi's protocol (url=ws://HOST:PORT)",
         extra="serve",
-        signals=("logits", "samples", "chunk", "hidden", "extra"),
+        signals=(*_TOKENS, "samples", "chunk", "hidden", "extra", "normalized_action"),
     ),
     "random": PolicySpec(target="policies.simple:RandomPolicy", summary="uniform random actions"),
     "hold": PolicySpec(target="policies.simple:HoldPolicy", summary="stands still, gripper open"),
@@ -120,7 +169,7 @@ POLICIES: Final[dict[str, PolicySpec]] = {
 
 
 def list_policies() -> dict[str, PolicySpec]:
-    """Every known policy: ours and those that other packages register.
+    """Return every known policy: ours and those that other packages register.
 
     Another package adds one through the entry-point group ``vlawatch.policies``.
     """
@@ -131,32 +180,48 @@ def list_policies() -> dict[str, PolicySpec]:
     return known
 
 
+def find_policy(name: str) -> PolicySpec:
+    """Return the policy of this name.
+
+    Args:
+        name: one of :func:`list_policies`, or a class as ``package.module:Class``.
+
+    Raises:
+        ConfigError: if the name is unknown, or there is no such class.
+    """
+    if ":" in name:
+        try:
+            load_target("policy", name)
+        except ImportError as error:
+            msg = f"policy {name!r} cannot be imported: {error}"
+            raise MissingExtraError(msg) from error
+        return PolicySpec(target=name, summary="named by its class")
+    known = list_policies()
+    if name not in known:
+        raise ConfigError(unknown_name("policy", name, known))
+    return known[name]
+
+
 def load_policy(name: str, **kwargs: Any) -> Policy:
     """Load a policy by name.
 
     Args:
-        name: one of :func:`list_policies`.
-        **kwargs: passed to the policy, for example ``checkpoint=`` of ``openvla``.
+        name: one of :func:`list_policies`, or a class as ``package.module:Class``.
+        **kwargs: arguments of the policy, for example ``checkpoint=`` of ``openvla``.
 
     Returns:
         The policy, ready for ``reset``.
 
     Raises:
-        ConfigError: if no policy has this name or it does not take these arguments.
-        MissingExtraError: if what it needs is not installed; the text names the pip command.
+        ConfigError: if no policy has this name or it does not accept these arguments.
+        MissingExtraError: if a dependency is not installed; the text names the pip command.
     """
-    known = list_policies()
-    if name not in known:
-        raise ConfigError(unknown_name("policy", name, known))
-    spec = known[name]
-    module, _, attribute = spec.target.partition(":")
-    try:
-        factory = getattr(importlib.import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        if spec.extra is None or (error.name or "").partition(".")[0] in _OURS:
-            raise
-        msg = f"policy {name!r} needs {error.name}: pip install 'vlawatch[{spec.extra}]'"
-        raise MissingExtraError(msg) from error
+    spec = find_policy(name)
+    if spec.options is not None:
+        given = {**spec.defaults, **{k: v for k, v in kwargs.items() if not _unset(spec, k, v)}}
+        options = build_options(name, load_target("policy", spec.options), given)
+        return cast("Policy", _factory(name, spec)(options, name=name))
+    factory = _factory(name, spec)
     try:
         return cast("Policy", factory(**kwargs))
     except TypeError as error:
@@ -168,18 +233,29 @@ def load_policy(name: str, **kwargs: Any) -> Policy:
 
 
 def check_arguments(name: str, given: Iterable[str]) -> None:
-    """Refuse arguments that a policy does not take, before anything of it is imported.
+    """Refuse arguments that a policy does not accept, before its model is imported.
 
     Args:
-        name: one of :func:`list_policies`.
+        name: as for :func:`load_policy`.
         given: names of arguments.
 
     Raises:
-        ConfigError: with the nearest name, for the first that is not taken.
+        ConfigError: with the nearest name, for the first that is not accepted.
     """
-    taken = arguments_of(list_policies()[name].target)
-    for one in given:
-        if taken is not None and one not in taken:
-            text = unknown_name("argument", one, taken) if taken else f"it takes none, got {one!r}"
-            msg = f"policy {name!r}: {text}"
-            raise ConfigError(msg)
+    accepted = find_policy(name).arguments()
+    if accepted is not None:
+        check_names(name, [one.name for one in accepted], given)
+
+
+def _unset(spec: PolicySpec, name: str, value: Any) -> bool:
+    return value is None and name in spec.defaults
+
+
+def _factory(name: str, spec: PolicySpec) -> Any:
+    try:
+        return load_target("policy", spec.target)
+    except ModuleNotFoundError as error:
+        if spec.extra is None or (error.name or "").partition(".")[0] in _OURS:
+            raise
+        msg = f"policy {name!r} needs {error.name}: pip install 'vlawatch[{spec.extra}]'"
+        raise MissingExtraError(msg) from error

@@ -28,17 +28,14 @@ def check_policy(name: str, arguments: Mapping[str, Any]) -> None:
         ConfigError: the policy or its checkpoint does not exist, it does not take one of the
             arguments, or it needs one that is missing.
     """
-    from policies import list_policies
-    from policies.registry import check_arguments
+    from policies.registry import check_arguments, find_policy
 
-    known = list_policies()
-    if name not in known:
-        raise ConfigError(unknown_name("policy", name, known))
+    spec = find_policy(name)
     check_arguments(name, arguments)
     if name == "remote" and not arguments.get("url"):
         msg = "policy 'remote' needs --url ws://HOST:PORT, which `vlawatch serve-policy` prints"
         raise ConfigError(msg)
-    folder, published = arguments.get("checkpoint"), known[name].checkpoints
+    folder, published = arguments.get("checkpoint"), spec.checkpoints
     if folder is None and published:
         msg = (
             f"policy {name!r} needs --checkpoint DIR; for example "

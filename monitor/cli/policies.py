@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from monitor.cli import options
@@ -43,4 +43,8 @@ def policies(as_json: options.AsJson = False) -> None:
 
 
 def _entry(spec: PolicySpec) -> dict[str, Any]:
-    return {field.name: getattr(spec, field.name) for field in fields(spec)}
+    shown = {field.name: getattr(spec, field.name) for field in fields(spec)}
+    arguments = spec.arguments()
+    shown["arguments"] = None if arguments is None else [asdict(one) for one in arguments]
+    shown["defaults"] = {name: str(value) for name, value in spec.defaults.items()}
+    return shown

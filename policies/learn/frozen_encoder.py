@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from policies.checkpoint import read_tensors
 from policies.openvla.config import OpenVLAConfig
 from policies.openvla.grounded import GroundedConvTower
-from policies.openvla.policy import MINI_CHECKPOINT
 from policies.openvla.prompt import prompt_ids
+from policies.registry import packaged_checkpoint
 from policies.tokenizer import load_tokenizer
 
 __all__ = ["FrozenEncoder"]
@@ -32,7 +32,8 @@ class FrozenEncoder:
         folder: its checkpoint; by default the one of the package.
     """
 
-    def __init__(self, folder: Path = MINI_CHECKPOINT) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
+        folder = packaged_checkpoint("openvla-mini") if folder is None else folder
         tensors = read_tensors(folder)
         config = OpenVLAConfig.from_folder(folder)
         assert config.grounded_conv is not None, f"{folder} has no small tower"

@@ -25,7 +25,7 @@ from policies.learn.vocabulary import WORD_SLOTS
 from policies.openvla.config import GroundedConvConfig
 from policies.openvla.prompt import build_prompt
 from policies.pi0.checkpoint import build_model, fill_buffers, load_model
-from policies.pi0.config import Layout, read_settings, settings_of
+from policies.pi0.config import Layout, config_of, read_config
 from policies.pi0.flow import Prefix, integrate, join, read_prefix, velocity
 from policies.pi0.keys import HEAD
 from policies.pi0.statistics import Affine, affine
@@ -67,8 +67,8 @@ class TrainablePI0:
         else:
             self.model_json = read_json(init / "config.json")
             self.processor_json = read_json(init / "processor_config.json")
-            settings = read_settings(init)
-            self.model = load_model(init, settings.model, tower=settings.grounded_conv).model
+            config = read_config(init)
+            self.model = load_model(init, config.model, tower=config.grounded_conv).model
         mean, std = (self.processor_json[f"actions_{name}"] for name in ("mean", "std"))
         self.scaling: Affine = affine(
             "MEAN_STD", {"mean": mean, "std": std}, layout=Layout.TRANSFORMERS
@@ -157,8 +157,8 @@ def questioning(tokenizer: Tokenizer) -> Tokenizer:
 def _new_model(
     model_json: Mapping[str, Any], encoder: FrozenEncoder
 ) -> PI0ForConditionalGeneration:
-    settings = settings_of(model_json)
-    model = build_model(settings.model, encoder.config)
+    config = config_of(model_json)
+    model = build_model(config.model, encoder.config)
     model.model.dit.embed_tokens = None
     model.to_empty(device="cpu")
     fill_buffers(model, "cpu")

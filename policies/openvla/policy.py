@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from policies.action import ActionConvention, adapter_for
+from policies.action import adapter_for, checked_scale, dataset_key
 from policies.base import FloatArray, Observation, PolicyOutput
 from policies.checks import require_finite, require_ids, require_shape
 from policies.image import resized_square
 from policies.openvla.checkpoint import load_model
 from policies.openvla.config import OpenVLAConfig
+from policies.openvla.options import OpenVLAOptions
 from policies.openvla.processor import ImageProcessor
 from policies.openvla.prompt import load_tokenizer, prompt_ids, prompt_template
 from policies.openvla.tokens import decode_ids, statistics_for
 from policies.precision import torch_dtype
-from policies.sampling import check_sampling, gumbel_noise
+from policies.sampling import gumbel_noise
 
-__all__ = ["MINI_CHECKPOINT", "OpenVLAPolicy", "openvla_mini"]
-
-MINI_CHECKPOINT: Final = Path(__file__).parents[1] / "openvla_mini"
-"""The small model that comes with the package."""
+__all__ = ["OpenVLAPolicy"]
 
 
 @final
@@ -32,76 +30,43 @@ class OpenVLAPolicy:
     """OpenVLA from a checkpoint folder, any size.
 
     Args:
-        checkpoint: folder with config.json, safetensors and, for :meth:`act`, tokenizer.json.
-        unnorm_key: data set whose statistics scale the actions; needed if there are several.
-        robot: ``widowx`` or ``google_robot``: actions come as SimplerEnv takes them for it, and
-            ``unnorm_key`` may be left out; a convention of one's own; None leaves the actions in
-            the units of the data set.
-        device: of torch.
-        dtype: ``float32``, ``bfloat16`` or ``float16``; None takes float32 on a CPU, else bfloat16.
-        quantization: ``4bit`` or ``8bit`` for the language model; needs bitsandbytes.
-        samples: further actions to sample at each step.
-        temperature: of that sampling; 0 gives the likeliest action tokens.
-        seed: of that sampling; with the step of the episode it fixes what is drawn.
-        squash: first shrink larger pictures to the square by areas, as the SimplerEnv evaluations
-            do; by default wherever there is a robot.
-        center_crop: for checkpoints fine-tuned with random crops.
-        prompt: ``openvla``, ``v01`` for the first release, or a template with ``{instruction}``.
-        name: as in the registry.
+        options: how it is loaded and sampled.
+        name: registered name.
 
     Raises:
-        ConfigError: if an argument names what does not exist, or ``robot`` is given for a
-            checkpoint whose gripper does not run from 0 to 1.
+        ConfigError: if an option names what does not exist, or ``robot`` is given for a checkpoint
+            whose gripper does not run from 0 to 1.
         CheckpointError: if a weight is missing, left over or of the wrong shape.
-        MissingExtraError: if the quantiser is not installed.
+        MissingExtraError: if the quantizer is not installed.
     """
 
-    def __init__(
-        self,
-        checkpoint: str | Path,
-        *,
-        unnorm_key: str | None = None,
-        robot: str | ActionConvention | None = None,
-        device: str = "cpu",
-        dtype: str | None = None,
-        quantization: str | None = None,
-        samples: int = 0,
-        temperature: float = 1.0,
-        seed: int = 0,
-        squash: bool | None = None,
-        center_crop: bool = False,
-        prompt: str = "openvla",
-        name: str = "openvla",
-    ) -> None:
-        check_sampling(samples, temperature, seed)
+    def __init__(self, options: OpenVLAOptions, *, name: str = "openvla") -> None:
         self.name = name
-        self.checkpoint = Path(checkpoint)
-        self._adapter = adapter_for("openvla", robot)
+        self.options = options
+        self.checkpoint = Path(options.checkpoint)
+        self._adapter = adapter_for("openvla", options.robot)
         self.robot = None if self._adapter is None else self._adapter.convention.robot
         self.config = OpenVLAConfig.from_folder(self.checkpoint)
-        if unnorm_key is None and self._adapter is not None:
-            published = self._adapter.convention.unnorm_key
-            unnorm_key = published if published in self.config.norm_stats else None
-        self.statistics = statistics_for(self.config.norm_stats, unnorm_key)
-        scale = 1.0
-        if self._adapter is not None:
-            self._adapter.require_opening(float(self.statistics.q01[-1]))
-            scale = self._adapter.convention.action_scale
+        known = self.config.norm_stats
+        self.statistics = statistics_for(
+            known, dataset_key(options.unnorm_key, self._adapter, known)
+        )
+        scale = checked_scale(self._adapter, float(self.statistics.q01[-1]))
         self.translation_q99_m = self.statistics.translation_q99_m(scale)
         self._processor = ImageProcessor.from_folder(
-            self.checkpoint, self.config, center_crop=center_crop
+            self.checkpoint, self.config, center_crop=options.center_crop
         )
-        self._squash = self._adapter is not None if squash is None else squash
-        self._template = prompt_template(prompt)
-        # Last, so that a mistyped argument is said at once and not after minutes of reading.
-        self.model = load_model(self.checkpoint, torch_dtype(dtype, device), device, quantization)
-        self._samples, self._temperature, self._seed = samples, temperature, seed
+        self._squash = self._adapter is not None if options.squash is None else options.squash
+        self._template = prompt_template(options.prompt)
+        # Last, so that a mistyped option is reported at once and not after minutes of reading.
+        dtype = torch_dtype(options.dtype, options.device)
+        self.model = load_model(self.checkpoint, dtype, options.device, options.quantization)
         self._step = 0
         self._tokenizer: Any = None
         self._instruction = ""
         self._prompt: tuple[str, list[int]] | None = None
         self.signals = frozenset({"token_logits", "token_ids", "hidden", "normalized_action"})
-        if samples:
+        if options.samples:
             self.signals |= {"samples"}
 
     def reset(self, instruction: str) -> None:
@@ -143,13 +108,13 @@ class OpenVLAPolicy:
             ids = torch.cat([ids, ids.new_tensor([[space]])], dim=1)
         tokens = len(self.statistics.q01)
         noise = None
-        if self._samples:
-            shape = (self._samples, tokens, self.config.n_action_bins)
-            drawn = gumbel_noise(self._seed, self._step, shape)
+        if self.options.samples:
+            shape = (self.options.samples, tokens, self.config.n_action_bins)
+            drawn = gumbel_noise(self.options.seed, self._step, shape)
             noise = torch.from_numpy(drawn).to(weight.device)
         self._step += 1
         out = self.model.decode(
-            ids, pixels, tokens=tokens, noise=noise, temperature=self._temperature
+            ids, pixels, tokens=tokens, noise=noise, temperature=self.options.temperature
         )
         every = out.ids.cpu().numpy()
         normalized = self.decode(every)
@@ -160,7 +125,7 @@ class OpenVLAPolicy:
             token_ids=every[0],
             token_logits=out.logits.float().cpu().numpy(),
             action_token_range=self.config.action_token_range,
-            samples=actions[1:] if self._samples else None,
+            samples=actions[1:] if self.options.samples else None,
             hidden=out.hidden.float().cpu().numpy(),
         )
         return output if self._adapter is None else self._adapter.adapt(output)
@@ -187,9 +152,3 @@ class OpenVLAPolicy:
             )
             self._prompt = (instruction, ids)
         return self._prompt[1]
-
-
-def openvla_mini(checkpoint: str | Path | None = None, **kwargs: Any) -> OpenVLAPolicy:
-    """The small model of this project; by default the weights that come with the package."""
-    folder = MINI_CHECKPOINT if checkpoint is None else checkpoint
-    return OpenVLAPolicy(folder, name="openvla-mini", **kwargs)

@@ -19,7 +19,7 @@ from monitor.errors import ConfigError, unknown_name
 from policies.json_file import as_config_error, read_json
 from policies.openvla.config import GroundedConvConfig
 
-__all__ = ["Layout", "PI0Settings", "read_settings", "settings_of"]
+__all__ = ["Layout", "PI0CheckpointConfig", "config_of", "read_config"]
 
 VARIANTS: Final[Mapping[str, str]] = {
     "paligemma_variant": "gemma_2b",
@@ -57,7 +57,7 @@ class Layout(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PI0Settings:
+class PI0CheckpointConfig:
     """Everything that fixes a model's shape and the meaning of its numbers.
 
     Attributes:
@@ -88,16 +88,8 @@ class PI0Settings:
             return self.grounded_conv.image_size
         return int(self.model.vlm_config.vision_config.image_size)
 
-    @property
-    def tokens_per_image(self) -> int:
-        """Tokens that one picture takes in the prefix."""
-        if self.grounded_conv is not None:
-            return self.grounded_conv.tokens
-        vision = self.model.vlm_config.vision_config
-        return int(vision.image_size // vision.patch_size) ** 2
 
-
-def read_settings(folder: Path) -> PI0Settings:
+def read_config(folder: Path) -> PI0CheckpointConfig:
     """Read ``config.json`` of a checkpoint folder.
 
     Raises:
@@ -110,10 +102,10 @@ def read_settings(folder: Path) -> PI0Settings:
         raise ConfigError(msg)
     data = read_json(path)
     with as_config_error(path):
-        return settings_of(data, path)
+        return config_of(data, path)
 
 
-def settings_of(data: Mapping[str, Any], path: Path = Path("config.json")) -> PI0Settings:
+def config_of(data: Mapping[str, Any], path: Path = Path("config.json")) -> PI0CheckpointConfig:
     """What a parsed ``config.json`` says.
 
     Args:
@@ -121,7 +113,7 @@ def settings_of(data: Mapping[str, Any], path: Path = Path("config.json")) -> PI
         path: that errors name.
 
     Raises:
-        ConfigError: as :func:`read_settings`.
+        ConfigError: as :func:`read_config`.
     """
     layout = _layout(data)
     for name in _FOREIGN:
@@ -140,7 +132,7 @@ def settings_of(data: Mapping[str, Any], path: Path = Path("config.json")) -> PI
     prompt_tokens = _prompt_tokens(path, data)
     inputs = data.get("input_features") or {}
     cameras = tuple(name for name, one in inputs.items() if one.get("type") == "VISUAL")
-    return PI0Settings(
+    return PI0CheckpointConfig(
         layout=layout,
         model=model,
         cameras=cameras or ("base_0_rgb",),

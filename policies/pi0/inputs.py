@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from monitor.errors import ConfigError, unknown_name
 from policies.base import FloatArray, Observation
 from policies.checks import require_shape
-from policies.pi0.config import Layout, PI0Settings
+from policies.pi0.config import Layout, PI0CheckpointConfig
 from policies.pi0.image import ImageFit, prepare_image
 from policies.pi0.prompt import build_prompt, prompt_ids
 from policies.pi0.state import BY_ROBOT, STATES, StateReader
@@ -33,7 +33,7 @@ class InputReader:
     """Reads observations for one checkpoint.
 
     Args:
-        settings: of the checkpoint.
+        config: of the checkpoint.
         scaling: of its states.
         fit: how pictures reach the model.
         tokenizer: folder of tokenizer.json, opened when the first instruction comes.
@@ -42,7 +42,7 @@ class InputReader:
 
     def __init__(
         self,
-        settings: PI0Settings,
+        config: PI0CheckpointConfig,
         scaling: Affine,
         fit: ImageFit,
         *,
@@ -50,7 +50,7 @@ class InputReader:
         read_state: StateReader | None,
     ) -> None:
         self.fit = fit
-        self._settings, self._scaling = settings, scaling
+        self._config, self._scaling = config, scaling
         self._folder, self._read_state = tokenizer, read_state
         self._tokenizer: Any = None
         self._prompt: tuple[str, list[int]] | None = None
@@ -71,9 +71,9 @@ class InputReader:
                 self._tokenizer = load_tokenizer(self._folder)
             ids = prompt_ids(
                 self._tokenizer,
-                build_prompt(instruction, cleaned=self._settings.layout is Layout.OPENPI),
-                bos=int(self._settings.model.vlm_config.text_config.bos_token_id),
-                longest=self._settings.prompt_tokens,
+                build_prompt(instruction, cleaned=self._config.layout is Layout.OPENPI),
+                bos=int(self._config.model.vlm_config.text_config.bos_token_id),
+                longest=self._config.prompt_tokens,
             )
             self._prompt = (instruction, ids)
         return self._prompt[1]
@@ -90,7 +90,7 @@ class InputReader:
                 self._said_stateless = True
                 log.warning("no state in the observation: the model sees the data's mean")
             return None
-        known = min(self._settings.state_dim, self._scaling.size)
+        known = min(self._config.state_dim, self._scaling.size)
         if len(values) > known:
             msg = (
                 f"the robot's state has {len(values)} numbers, the checkpoint knows {known}; give "

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Final, final
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import ConfigError
-from policies.action import ActionConvention, adapter_for
+from policies.action import adapter_for, checked_scale
 from policies.base import FloatArray, Observation, PolicyOutput
 from policies.checks import require_finite, require_ids, require_shape
-from policies.pi0.checkpoint import load_model
-from policies.pi0.config import read_settings
+from policies.pi0.checkpoint import LoadedPI0, load_model
+from policies.pi0.config import read_config
 from policies.pi0.flow import Flow, Prefix, encode_prefix, integrate
 from policies.pi0.image import STYLES, ImageFit
 from policies.pi0.inputs import InputReader, padded, state_reader
+from policies.pi0.options import PI0Options
 from policies.pi0.signals import (
     check_head,
     expert_logits,
@@ -26,15 +27,13 @@ from policies.pi0.signals import (
     plan_spread,
     velocity_change,
 )
-from policies.pi0.statistics import NO_STATISTICS, read_scaling
+from policies.pi0.state import StateReader
+from policies.pi0.statistics import NO_STATISTICS, read_statistics
 from policies.precision import torch_dtype
-from policies.sampling import check_sampling, normal_noise
+from policies.sampling import normal_noise
 from policies.statistics import translation_limits
 
-__all__ = ["PI0Policy", "pi0_mini"]
-
-_MINI_CHECKPOINT: Final = Path(__file__).parents[1] / "pi0_mini"
-"""The small model that comes with the package."""
+__all__ = ["PI0Policy"]
 
 _DTYPES: Final = ("float32", "bfloat16")
 _ROBOT_DIM: Final = 7
@@ -46,118 +45,81 @@ class PI0Policy:
     """π0 from a checkpoint folder of LeRobot, openpi or transformers.
 
     Args:
-        checkpoint: folder with config.json, safetensors and, for :meth:`act`, tokenizer.json
-            (PaliGemma's; LeRobot's checkpoints leave it out).
-        tokenizer: folder of tokenizer.json, where it is not the checkpoint's.
-        norm_stats: JSON file of statistics to use instead of the checkpoint's; ``"none"`` leaves
-            states and actions in the model's own units.
-        unnorm_key: which of openpi's ``assets`` holds the statistics, where there are several.
-        robot: ``widowx`` or ``google_robot``: actions come as SimplerEnv takes them for it; a
-            convention of one's own; None leaves the actions in the units of the data set.
-        state: layout of the robot's state: ``bridge``, ``fractal``, ``joints`` or ``none``; by
-            default the robot's own, or none without a robot.
-        action_dim: numbers of an action, where the checkpoint does not say.
-        device: of torch.
-        dtype: of the backbone: ``float32`` or ``bfloat16``; None takes float32 on a CPU, else
-            bfloat16.
-        samples: further plans drawn at each step; they share one pass over pictures and words.
-        execute: actions of a plan that are done before the model is asked again. At the steps
-            between there are no signals, which is cheaper and sees less.
-        steps: Euler steps; by default the checkpoint's.
-        seed: of the noise, which depends on it and on the step within the episode alone.
-        squash: shrink pictures to the square without keeping their shape, as the SimplerEnv
-            evaluations do; by default wherever there is a robot.
-        expert_scores: also give the token metrics that the replication code of Valle et al.
-            computes from the action expert's language head.
-        name: as in the registry.
+        options: how it is loaded, executed and sampled.
+        name: registered name.
 
     Raises:
-        ConfigError: if an argument names what does not exist, the checkpoint has no statistics, or
-            its language head is all zero and ``expert_scores`` asked for it.
+        ConfigError: if an option names what does not exist, the checkpoint has no statistics, or
+            its language head is all zero and ``expert_scores`` is set.
         CheckpointError: if a tensor is missing, left over or of the wrong shape.
     """
 
-    def __init__(
-        self,
-        checkpoint: str | Path,
-        *,
-        tokenizer: str | Path | None = None,
-        norm_stats: str | Path | None = None,
-        unnorm_key: str | None = None,
-        robot: str | ActionConvention | None = None,
-        state: str | None = None,
-        action_dim: int | None = None,
-        device: str = "cpu",
-        dtype: str | None = None,
-        samples: int = 4,
-        execute: int = 1,
-        steps: int | None = None,
-        seed: int = 0,
-        squash: bool | None = None,
-        expert_scores: bool = False,
-        name: str = "pi0",
-    ) -> None:
-        backbone = torch_dtype(dtype, device, allowed=_DTYPES)
-        check_sampling(samples, seed=seed)
-        if steps is not None and steps < 1:
-            msg = f"steps must be at least 1, got {steps}"
-            raise ConfigError(msg)
+    def __init__(self, options: PI0Options, *, name: str = "pi0") -> None:
         self.name = name
-        self.checkpoint = Path(checkpoint)
-        self._adapter = adapter_for("pi0", robot)
+        self.options = options
+        self.checkpoint = Path(options.checkpoint)
+        self._device = options.device
+        self._dtype = torch_dtype(options.dtype, options.device, allowed=_DTYPES)
+        self._adapter = adapter_for("pi0", options.robot)
         self.robot = None if self._adapter is None else self._adapter.convention.robot
-        read_state = state_reader(state, self.robot.name if self.robot else None)
-        self.settings = read_settings(self.checkpoint)
-        horizon = int(self.settings.model.chunk_size)
-        if not 1 <= execute <= horizon:
-            msg = f"execute is {execute}; the plans of this checkpoint have 1 to {horizon} actions"
+        read_state = state_reader(options.state, self.robot.name if self.robot else None)
+        self.config = read_config(self.checkpoint)
+        horizon = int(self.config.model.chunk_size)
+        if not 1 <= options.execute_steps <= horizon:
+            msg = f"execute_steps must be from 1 to {horizon}, got {options.execute_steps}"
             raise ConfigError(msg)
+        loaded = self._load()
+        self.model, self._head = loaded.model, loaded.head
+        self.statistics = read_statistics(
+            self.checkpoint,
+            self.config,
+            loaded.statistics,
+            norm_stats=options.norm_stats,
+            unnorm_key=options.unnorm_key,
+        )
+        self.action_dim = self._action_dim(options.action_dim)
+        action, raw = self.statistics.action, options.norm_stats == NO_STATISTICS
+        lowest = None if raw else float(action.low[self.action_dim - 1])
+        scale = checked_scale(self._adapter, lowest)
+        self.translation_q99_m = (
+            None if action.largest is None else translation_limits(action.largest, scale)
+        )
+        self.inputs = self._input_reader(read_state)
+        self._steps = options.steps or int(self.config.model.num_inference_steps)
+        self._step = 0
+        self._left: FloatArray | None = None
+        self._done = 0
+        self._instruction = self._chunk_instruction = ""
+        self.signals = frozenset({"chunk", "extra", "hidden", "normalized_action"})
+        if options.samples:
+            self.signals |= {"samples"}
+
+    def _load(self) -> LoadedPI0:
         loaded = load_model(
             self.checkpoint,
-            self.settings.model,
-            dtype=backbone,
-            device=device,
-            keep_head=expert_scores,
-            tower=self.settings.grounded_conv,
+            self.config.model,
+            dtype=self._dtype,
+            device=self._device,
+            keep_head=self.options.expert_scores,
+            tower=self.config.grounded_conv,
         )
-        self.model, self._head = loaded.model, loaded.head
-        if self._head is not None:
-            check_head(self._head)
-        self.scaling = read_scaling(
-            self.checkpoint,
-            self.settings,
-            loaded.statistics,
-            norm_stats=norm_stats,
-            unnorm_key=unnorm_key,
-        )
-        self.action_dim = self._action_dim(action_dim)
-        scale = 1.0 if self._adapter is None else self._adapter.convention.action_scale
-        largest = self.scaling.action.largest
-        self.translation_q99_m = None if largest is None else translation_limits(largest, scale)
-        if self._adapter is not None and norm_stats != NO_STATISTICS:
-            self._adapter.require_opening(float(self.scaling.action.low[self.action_dim - 1]))
-        self.inputs = InputReader(
-            self.settings,
-            self.scaling.state,
+        if loaded.head is not None:
+            check_head(loaded.head)
+        return loaded
+
+    def _input_reader(self, read_state: StateReader | None) -> InputReader:
+        squash, tokenizer = self.options.squash, self.options.tokenizer
+        return InputReader(
+            self.config,
+            self.statistics.state,
             ImageFit(
-                size=self.settings.image_size,
-                style=STYLES[self.settings.layout],
+                size=self.config.image_size,
+                style=STYLES[self.config.layout],
                 squash=self._adapter is not None if squash is None else squash,
             ),
             tokenizer=self.checkpoint if tokenizer is None else Path(tokenizer),
             read_state=read_state,
         )
-        self._device, self._dtype = device, backbone
-        self._draws = 1 + samples
-        self._steps = steps or int(self.settings.model.num_inference_steps)
-        self._execute = execute
-        self._seed, self._step = seed, 0
-        self._left: FloatArray | None = None
-        self._done = 0
-        self._instruction = self._planned = ""
-        self.signals = frozenset({"chunk", "extra", "hidden", "normalized_action"})
-        if samples:
-            self.signals |= {"samples"}
 
     def reset(self, instruction: str) -> None:
         """Begin an episode; the noise starts from the seed again, the gripper holds nothing."""
@@ -177,9 +139,13 @@ class PI0Policy:
             MissingTokenizerError: if there is no tokenizer.
         """
         words = observation.instruction or self._instruction
-        if self._left is not None and self._done < self._execute and words == self._planned:
+        if (
+            self._left is not None
+            and self._done < self.options.execute_steps
+            and words == self._chunk_instruction
+        ):
             return self._go_on(self._left)
-        self._planned = words
+        self._chunk_instruction = words
         return self.infer(
             input_ids=[self.inputs.ids(words)],
             pixel_values=self.inputs.pixels(observation.image),
@@ -206,10 +172,10 @@ class PI0Policy:
         Raises:
             ValueError: if something has another shape.
         """
-        config = self.settings.model
-        shape = (self._draws, int(config.chunk_size), int(config.max_action_dim))
+        config = self.config.model
+        shape = ((1 + self.options.samples), int(config.chunk_size), int(config.max_action_dim))
         if noise is None:
-            noise = normal_noise(self._seed, self._step, shape)
+            noise = normal_noise(self.options.seed, self._step, shape)
         require_shape("noise", noise, (None, *shape[1:]))
         self._step += 1
         prefix = self._encode(input_ids, pixel_values)
@@ -249,9 +215,9 @@ class PI0Policy:
         pixels = require_finite("pixel_values", pixel_values)
         if pixels.ndim == 4:
             pixels = pixels[:, None]
-        side = self.settings.image_size
+        side = self.config.image_size
         require_shape("pixel_values", pixels, (1, None, 3, side, side))
-        ids = require_ids(input_ids, int(self.settings.model.vlm_config.text_config.vocab_size))
+        ids = require_ids(input_ids, int(self.config.model.vlm_config.text_config.vocab_size))
         return encode_prefix(
             self.model, self._tensor(ids, torch.long), self._tensor(pixels, self._dtype)
         )
@@ -259,7 +225,7 @@ class PI0Policy:
     def _output(self, flow: Flow) -> PolicyOutput:
         plans = flow.actions[..., : self.action_dim].double().cpu().numpy()
         velocities = flow.velocities[..., : self.action_dim].double().cpu().numpy()
-        actions = self.scaling.action.unnormalize(plans)
+        actions = self.statistics.action.unnormalize(plans)
         overlap = plan_overlap(self._left, plans[0])
         self._left, self._done = plans[0, 1:], 1
         extra: dict[str, float | None] = {
@@ -284,27 +250,21 @@ class PI0Policy:
         self._left, self._done = left[1:], self._done + 1
         self._step += 1
         output = PolicyOutput(
-            action=self.scaling.action.unnormalize(left[0]), normalized_action=left[0]
+            action=self.statistics.action.unnormalize(left[0]), normalized_action=left[0]
         )
         return output if self._adapter is None else self._adapter.adapt(output)
 
     def _action_dim(self, given: int | None) -> int:
-        widest = int(self.settings.model.max_action_dim)
+        widest = int(self.config.model.max_action_dim)
         robots = _ROBOT_DIM if self._adapter is not None else None
-        dim = given or robots or self.settings.action_dim or self.scaling.action.size
-        if (given is not None and given < 1) or dim > min(widest, self.scaling.action.size):
+        dim = given or robots or self.config.action_dim or self.statistics.action.size
+        if (given is not None and given < 1) or dim > min(widest, self.statistics.action.size):
             msg = (
                 f"an action of {dim if given is None else given} numbers does not fit: the model gives {widest}, the "
-                f"statistics know {self.scaling.action.size}; give action_dim"
+                f"statistics know {self.statistics.action.size}; give action_dim"
             )
             raise ConfigError(msg)
         return dim
 
     def _tensor(self, values: ArrayLike, dtype: torch.dtype) -> torch.Tensor:
         return torch.as_tensor(np.asarray(values)).to(self._device, dtype)
-
-
-def pi0_mini(checkpoint: str | Path | None = None, **kwargs: Any) -> PI0Policy:
-    """The small model of this project; by default the weights that come with the package."""
-    folder = _MINI_CHECKPOINT if checkpoint is None else checkpoint
-    return PI0Policy(folder, name="pi0-mini", **kwargs)

@@ -18,9 +18,9 @@ from safetensors.numpy import load_file
 from monitor.errors import ConfigError, unknown_name
 from policies.base import FloatArray
 from policies.json_file import read_json
-from policies.pi0.config import Layout, PI0Settings
+from policies.pi0.config import Layout, PI0CheckpointConfig
 
-__all__ = ["NO_STATISTICS", "Affine", "Scaling", "affine", "read_scaling"]
+__all__ = ["NO_STATISTICS", "Affine", "PI0Statistics", "affine", "read_statistics"]
 
 NO_STATISTICS: Final = "none"
 """Value of ``norm_stats`` that leaves states and actions as they are."""
@@ -80,7 +80,7 @@ class Affine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scaling:
+class PI0Statistics:
     """The two maps of a checkpoint."""
 
     state: Affine
@@ -117,19 +117,19 @@ def affine(mode: str, given: Mapping[str, Any], *, layout: Layout) -> Affine:
     return Affine(center=low + half, divisor=half, factor=half, largest=largest)
 
 
-def read_scaling(
+def read_statistics(
     folder: Path,
-    settings: PI0Settings,
+    config: PI0CheckpointConfig,
     buffers: Mapping[str, Any],
     *,
     norm_stats: str | Path | None = None,
     unnorm_key: str | None = None,
-) -> Scaling:
+) -> PI0Statistics:
     """Find a checkpoint's statistics.
 
     Args:
         folder: of the checkpoint.
-        settings: of its config.json.
+        config: of its config.json.
         buffers: statistics that its weight file held.
         norm_stats: a JSON file in openpi's or LeRobot's form to use instead; ``"none"`` leaves
             states and actions as they are.
@@ -138,14 +138,14 @@ def read_scaling(
     Raises:
         ConfigError: if there are none, or they do not fit the checkpoint's modes.
     """
-    modes = dict(settings.norm_modes)
+    modes = dict(config.norm_modes)
     if norm_stats == NO_STATISTICS:
         modes = dict.fromkeys(modes, "IDENTITY")
         table: Table = {}
     elif norm_stats is not None:
         table = _json_table(Path(norm_stats))
     else:
-        table = _own_table(folder, settings, buffers, unnorm_key)
+        table = _own_table(folder, config, buffers, unnorm_key)
     if not table and set(modes.values()) != {"IDENTITY"}:
         msg = (
             f"{folder} carries no statistics, so its actions have no units; give norm_stats=FILE "
@@ -153,14 +153,14 @@ def read_scaling(
             f"norm_stats={NO_STATISTICS!r} to take the model's numbers as they are"
         )
         raise ConfigError(msg)
-    dims = settings.model.max_state_dim, settings.model.max_action_dim
+    dims = config.model.max_state_dim, config.model.max_action_dim
     pairs = zip((_STATE, _ACTION), ("STATE", "ACTION"), dims, strict=True)
-    state, action = (_one(table, names, modes[kind], dim, settings) for names, kind, dim in pairs)
-    return Scaling(state=state, action=action)
+    state, action = (_one(table, names, modes[kind], dim, config) for names, kind, dim in pairs)
+    return PI0Statistics(state=state, action=action)
 
 
 def _one(
-    table: Table, names: tuple[str, ...], mode: str, dim: int, settings: PI0Settings
+    table: Table, names: tuple[str, ...], mode: str, dim: int, config: PI0CheckpointConfig
 ) -> Affine:
     if mode == "IDENTITY":
         one = np.ones(dim)
@@ -169,13 +169,13 @@ def _one(
     if found is None:
         msg = f"the statistics know {sorted(table)}; expected {' or '.join(names)} among them"
         raise ConfigError(msg)
-    return affine(mode, found, layout=settings.layout)
+    return affine(mode, found, layout=config.layout)
 
 
 def _own_table(
-    folder: Path, settings: PI0Settings, buffers: Mapping[str, Any], key: str | None
+    folder: Path, config: PI0CheckpointConfig, buffers: Mapping[str, Any], key: str | None
 ) -> Table:
-    if settings.layout is Layout.OPENPI:
+    if config.layout is Layout.OPENPI:
         return _assets(folder, key)
     if key is not None:
         msg = f"unnorm_key={key!r}: this checkpoint has one set of statistics; leave the key out"
@@ -183,7 +183,7 @@ def _own_table(
     if buffers:
         return _nested({_buffer_name(name): value for name, value in buffers.items()})
     processor = folder / "processor_config.json"
-    if settings.layout is Layout.TRANSFORMERS and processor.is_file():
+    if config.layout is Layout.TRANSFORMERS and processor.is_file():
         data = read_json(processor)
         fields = ("state_mean", "state_std", "actions_mean", "actions_std")
         return _nested({n.replace("_", "."): data[n] for n in fields if data.get(n) is not None})

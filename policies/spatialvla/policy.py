@@ -4,35 +4,38 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import ConfigError
-from policies.action import ActionAdapter, ActionConvention, adapter_for
+from policies.action import (
+    ActionAdapter,
+    ActionConvention,
+    adapter_for,
+    checked_scale,
+    dataset_key,
+)
 from policies.base import FloatArray, Observation, PolicyOutput
 from policies.checks import require_finite, require_ids, require_shape
 from policies.image import resized_square
-from policies.openvla.prompt import TEMPLATE
 from policies.precision import torch_dtype
-from policies.sampling import check_sampling, gumbel_noise
+from policies.sampling import gumbel_noise
 from policies.spatialvla.camera import camera_matrix, scale_matrix, usable_matrix
 from policies.spatialvla.checkpoint import load_model
 from policies.spatialvla.config import SpatialVLAConfig
 from policies.spatialvla.grid import TOKENS_PER_STEP
 from policies.spatialvla.model import Prefix
+from policies.spatialvla.options import SpatialVLAOptions
 from policies.spatialvla.processor import ImageProcessor
-from policies.spatialvla.prompt import BARE, build_prompt, prompt_ids
+from policies.spatialvla.prompt import build_prompt, prompt_ids
 from policies.spatialvla.recipe import Recipe
 from policies.statistics import statistics_for
 from policies.tokenizer import load_tokenizer
 
-__all__ = ["SpatialVLAPolicy", "spatialvla_mini"]
-
-_MINI_CHECKPOINT: Final = Path(__file__).parents[1] / "spatialvla_mini"
-"""The small model that comes with the package."""
+__all__ = ["SpatialVLAPolicy"]
 
 
 @final
@@ -45,96 +48,51 @@ class SpatialVLAPolicy:
     out instead, one by one.
 
     Args:
-        checkpoint: folder with config.json, processor_config.json, safetensors and, for
-            :meth:`act`, tokenizer.json.
-        unnorm_key: data set whose statistics scale the actions; needed if there are several.
-        robot: ``widowx`` or ``google_robot``: actions come as SimplerEnv takes them for it, and
-            ``unnorm_key`` may be left out; a convention of one's own; None leaves the actions in
-            the units of the data set.
-        camera: data set whose camera the picture is from; None takes that of ``unnorm_key``, or
-            the checkpoint's default camera where it has none.
-        intrinsic: camera matrix for the model's picture instead, pixels, ``(3, 3)``; see
-            :func:`policies.spatialvla.camera.scale_matrix`.
-        squash: first shrink larger pictures to the square by areas, as the SimplerEnv evaluations
-            do; by default wherever there is a robot.
-        prompt: template with ``{instruction}``.
-        execute_steps: actions of a chunk that are carried out before the model is asked again.
-        device: of torch.
-        dtype: ``float32``, ``bfloat16`` or ``float16``; None takes float32 on a CPU, else bfloat16.
-        samples: further actions to sample at each step.
-        temperature: of that sampling; 0 gives the likeliest action tokens.
-        seed: of that sampling; with the step of the episode it fixes what is drawn.
-        name: as in the registry.
+        options: how it is loaded, executed and sampled.
+        name: registered name.
 
     Raises:
-        ConfigError: if an argument names what does not exist or is out of range.
+        ConfigError: if an option names what does not exist or is out of range.
     """
 
-    def __init__(
-        self,
-        checkpoint: str | Path,
-        *,
-        unnorm_key: str | None = None,
-        robot: str | ActionConvention | None = None,
-        camera: str | None = None,
-        intrinsic: ArrayLike | None = None,
-        squash: bool | None = None,
-        prompt: str = BARE,
-        execute_steps: int = 1,
-        device: str = "cpu",
-        dtype: str | None = None,
-        samples: int = 0,
-        temperature: float = 1.0,
-        seed: int = 0,
-        name: str = "spatialvla",
-    ) -> None:
-        check_sampling(samples, temperature, seed)
+    def __init__(self, options: SpatialVLAOptions, *, name: str = "spatialvla") -> None:
         self.name = name
-        self.checkpoint = Path(checkpoint)
+        self.options = options
+        self.checkpoint = Path(options.checkpoint)
         self.config = SpatialVLAConfig.from_folder(self.checkpoint)
         recipe = Recipe.from_folder(self.checkpoint, self.config.action_token_range)
         self.grid, self.chunk_steps = recipe.grid, recipe.chunk_steps
-        if not 1 <= execute_steps <= self.chunk_steps:
-            msg = f"execute_steps must be from 1 to {self.chunk_steps}, got {execute_steps}"
+        if not 1 <= options.execute_steps <= self.chunk_steps:
+            msg = f"execute_steps must be from 1 to {self.chunk_steps}, got {options.execute_steps}"
             raise ConfigError(msg)
-        self._adapter = _adapter(robot, self.chunk_steps, average=execute_steps == 1)
+        average = options.execute_steps == 1
+        self._adapter = _adapter(options.robot, self.chunk_steps, average=average)
         self.robot = None if self._adapter is None else self._adapter.convention.robot
-        if unnorm_key is None and self._adapter is not None:
-            published = self._adapter.convention.unnorm_key
-            unnorm_key = published if published in recipe.statistics else None
-        self.statistics = statistics_for(recipe.statistics, unnorm_key)
-        scale = 1.0
-        if self._adapter is not None:
-            self._adapter.require_opening(float(self.statistics.q01[-1]))
-            scale = self._adapter.convention.action_scale
+        key = dataset_key(options.unnorm_key, self._adapter, recipe.statistics)
+        self.statistics = statistics_for(recipe.statistics, key)
+        scale = checked_scale(self._adapter, float(self.statistics.q01[-1]))
         self.translation_q99_m = self.statistics.translation_q99_m(scale)
-        side = self.config.image_size
-        self._processor = ImageProcessor.from_folder(self.checkpoint, side)
-        if intrinsic is None:
-            key = camera or unnorm_key or next(iter(recipe.statistics))
-            self.intrinsic = camera_matrix(recipe.cameras, key, side, strict=camera is not None)
-        else:
-            self.intrinsic = scale_matrix(intrinsic, width=side, height=side, side=side)
-        # Last, so that a mistyped argument is said at once and not after minutes of reading.
-        self.model = load_model(self.checkpoint, torch_dtype(dtype, device), device)
-        self._squash = self._adapter is not None if squash is None else squash
-        self._template, self._execute_steps = prompt, execute_steps
-        self._samples, self._temperature, self._seed = samples, temperature, seed
+        self._processor = ImageProcessor.from_folder(self.checkpoint, self.config.image_size)
+        self.intrinsic = self._camera_matrix(recipe, key)
+        # Last, so that a mistyped option is reported at once and not after minutes of reading.
+        dtype = torch_dtype(options.dtype, options.device)
+        self.model = load_model(self.checkpoint, dtype, options.device)
+        self._squash = self._adapter is not None if options.squash is None else options.squash
         self._step = 0
-        self._planned: list[FloatArray] = []
+        self._pending: list[FloatArray] = []
         self._tokenizer: Any = None
         self._instruction = ""
         self.signals = frozenset(
             {"token_logits", "token_ids", "chunk", "hidden", "normalized_action"}
         )
-        if samples:
+        if options.samples:
             self.signals |= {"samples"}
 
     def reset(self, instruction: str) -> None:
         """Begin an episode: nothing is planned, sampling starts from the seed again."""
         self._instruction = instruction
         self._step = 0
-        self._planned = []
+        self._pending = []
         if self._adapter is not None:
             self._adapter.reset()
 
@@ -144,7 +102,7 @@ class SpatialVLAPolicy:
         Raises:
             MissingTokenizerError: if the checkpoint has no tokenizer.
         """
-        if self._planned:
+        if self._pending:
             return self._carry_on()
         ids = self._ids(observation.instruction or self._instruction)
         return self.infer(input_ids=[ids], pixel_values=self.preprocess(observation.image))
@@ -184,12 +142,12 @@ class SpatialVLAPolicy:
             token_ids=ids if len(ids) else None,
             token_logits=out.logits.float().cpu().numpy() if len(ids) else None,
             action_token_range=self.config.action_token_range,
-            samples=self._draw(prefix) if self._samples else None,
+            samples=self._draw(prefix) if self.options.samples else None,
             hidden=prefix.states[0, -1].float().cpu().numpy(),
             decode_ok=len(ids) == count and self.grid.in_place(ids),
         )
         self._step += 1
-        self._planned = list(chunk[1 : self._execute_steps])
+        self._pending = list(chunk[1 : self.options.execute_steps])
         return output if self._adapter is None else self._adapter.adapt(output)
 
     def preprocess(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -227,10 +185,20 @@ class SpatialVLAPolicy:
         size = float(one.norm() + other.norm())
         return float((one - other).norm()) / size if size > 0.0 else 0.0
 
+    def _camera_matrix(self, recipe: Recipe, unnorm_key: str | None) -> NDArray[np.float32]:
+        given, side = self.options.intrinsic, self.config.image_size
+        if given is not None:
+            return scale_matrix(given, width=side, height=side, side=side)
+        camera = self.options.camera
+        key = camera or unnorm_key or next(iter(recipe.statistics))
+        return camera_matrix(recipe.cameras, key, side, strict=camera is not None)
+
     def _ids(self, instruction: str) -> list[int]:
         if self._tokenizer is None:
             self._tokenizer = load_tokenizer(self.checkpoint)
-        return prompt_ids(self._tokenizer, build_prompt(instruction, self._template), self.config)
+        return prompt_ids(
+            self._tokenizer, build_prompt(instruction, self.options.prompt), self.config
+        )
 
     @torch.inference_mode()
     def _read(
@@ -248,15 +216,15 @@ class SpatialVLAPolicy:
 
     def _draw(self, prefix: Prefix) -> FloatArray:
         low, high = self.config.action_token_range
-        drawn = gumbel_noise(self._seed, self._step, (self._samples, high - low))
+        drawn = gumbel_noise(self.options.seed, self._step, (self.options.samples, high - low))
         noise = torch.from_numpy(drawn).to(prefix.states.device)
-        ids = self.model.sample(prefix, self.grid.groups, noise, self._temperature)
+        ids = self.model.sample(prefix, self.grid.groups, noise, self.options.temperature)
         return self.statistics.unnormalize(self.grid.decode(ids.cpu().numpy()))
 
     def _carry_on(self) -> PolicyOutput:
         """The next action of a chunk that is being carried out; there are no tokens for it."""
-        action, *rest = self._planned
-        self._planned = rest
+        action, *rest = self._pending
+        self._pending = rest
         self._step += 1
         if self._adapter is not None:
             return PolicyOutput(action=self._adapter(action))
@@ -274,13 +242,3 @@ def _adapter(
     if isinstance(robot, str):
         ensemble = replace(ensemble, horizon=chunk_steps)
     return ActionAdapter(replace(adapter.convention, ensemble=ensemble if average else None))
-
-
-def spatialvla_mini(checkpoint: str | Path | None = None, **kwargs: Any) -> SpatialVLAPolicy:
-    """The small model of this project; by default the weights that come with the package.
-
-    It is asked OpenVLA's question, with which its vision encoder was trained.
-    """
-    folder = _MINI_CHECKPOINT if checkpoint is None else checkpoint
-    kwargs.setdefault("prompt", TEMPLATE)
-    return SpatialVLAPolicy(folder, name="spatialvla-mini", **kwargs)

@@ -91,7 +91,10 @@ def test_the_lists(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"openvla-mini", "expert", "random", "hold"} <= set(listed)
     assert listed["openvla"]["checkpoints"][0] == "openvla/openvla-7b"
     assert listed["openvla"]["robots"] == ["widowx", "google_robot"]
-    assert listed["spatialvla"]["signals"] == ["logits", "samples", "chunk", "hidden"]
+    assert {"token_logits", "samples", "chunk"} <= set(listed["spatialvla"]["signals"])
+    arguments = {one["name"]: one for one in listed["spatialvla"]["arguments"]}
+    assert arguments["execute_steps"]["default"] == 1
+    assert arguments["checkpoint"]["required"]
     assert listed["pi0"]["extra"] == "vla"
     assert main(["metrics"]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]

@@ -14,7 +14,7 @@ from transformers import PI0Config, PI0ForConditionalGeneration
 
 from policies.checkpoint import CheckpointError
 from policies.pi0.checkpoint import build_model, load_model
-from policies.pi0.config import read_settings
+from policies.pi0.config import read_config
 from policies.pi0.keys import HEAD, native_names
 
 Weights = dict[str, Any]
@@ -23,7 +23,7 @@ P = "model.paligemma_with_expert."
 
 
 def load(folder: Path, **kwargs: Any) -> Any:
-    return load_model(folder, read_settings(folder).model, **kwargs)
+    return load_model(folder, read_config(folder).model, **kwargs)
 
 
 def check_equal(model: Any, weights: Weights) -> None:
@@ -44,7 +44,7 @@ def test_every_published_form_gives_the_same_weights(form: str, tiny: Any, tmp_p
 
 def test_transformers_reads_the_same_folder_alike(checkpoint: Path, tiny: Any) -> None:
     theirs, report = PI0ForConditionalGeneration.from_pretrained(
-        checkpoint, config=read_settings(checkpoint).model, output_loading_info=True
+        checkpoint, config=read_config(checkpoint).model, output_loading_info=True
     )
     assert not report["missing_keys"]
     state = theirs.state_dict()
@@ -59,7 +59,7 @@ def test_a_folder_that_transformers_saved_loads(
     checkpoint: Path, tiny: Any, tmp_path: Path
 ) -> None:
     with torch.device("cpu"):
-        model = PI0ForConditionalGeneration(read_settings(checkpoint).model)
+        model = PI0ForConditionalGeneration(read_config(checkpoint).model)
     model.load_state_dict(tiny.weights)
     model.save_pretrained(tmp_path)
     check_equal(load(tmp_path).model, tiny.weights)

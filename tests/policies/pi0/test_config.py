@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from monitor.errors import ConfigError
-from policies.pi0.config import Layout, PI0Settings, read_settings
+from policies.pi0.config import Layout, PI0CheckpointConfig, read_config
 
 FEATURES: dict[str, Any] = {
     "input_features": {
@@ -42,9 +42,9 @@ OLD: dict[str, Any] = {
 OPENPI: dict[str, Any] = {"action_dim": 32, "action_horizon": 10, "precision": "bfloat16"}
 
 
-def read(folder: Path, data: dict[str, Any]) -> PI0Settings:
+def read(folder: Path, data: dict[str, Any]) -> PI0CheckpointConfig:
     (folder / "config.json").write_text(json.dumps(data))
-    return read_settings(folder)
+    return read_config(folder)
 
 
 @pytest.mark.parametrize(
@@ -59,20 +59,20 @@ def read(folder: Path, data: dict[str, Any]) -> PI0Settings:
 def test_the_form_is_recognised(
     data: dict[str, Any], layout: Layout, horizon: int, tmp_path: Path
 ) -> None:
-    settings = read(tmp_path, data)
-    assert (settings.layout, settings.model.chunk_size) == (layout, horizon)
-    assert (settings.image_size, settings.tokens_per_image) == (224, 256)
-    assert settings.model.num_inference_steps == 10
+    config = read(tmp_path, data)
+    assert (config.layout, config.model.chunk_size) == (layout, horizon)
+    assert config.image_size == 224
+    assert config.model.num_inference_steps == 10
 
 
 def test_cameras_and_sizes_come_from_the_features(tmp_path: Path) -> None:
-    settings = read(tmp_path, BASE)
-    assert [name.rpartition(".")[2] for name in settings.cameras] == [
+    config = read(tmp_path, BASE)
+    assert [name.rpartition(".")[2] for name in config.cameras] == [
         "base_0_rgb",
         "left_wrist_0_rgb",
         "right_wrist_0_rgb",
     ]
-    assert (settings.state_dim, settings.action_dim) == (32, 32)
+    assert (config.state_dim, config.action_dim) == (32, 32)
 
 
 @pytest.mark.parametrize(
@@ -115,4 +115,4 @@ def test_the_longest_prompt_is_the_checkpoints(
 
 def test_a_folder_without_configuration_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"holds no config\.json"):
-        read_settings(tmp_path)
+        read_config(tmp_path)

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from policies.pi0.flow import encode_prefix, integrate
+from policies.pi0.options import PI0Options
 from policies.pi0.policy import PI0Policy
 from policies.sampling import normal_noise
 
@@ -42,7 +43,7 @@ masked, and the words padded to 48 tokens. Run once, outside this repository."""
 
 @pytest.fixture(scope="module")
 def policy(checkpoint: Path) -> PI0Policy:
-    return PI0Policy(checkpoint)
+    return PI0Policy(PI0Options(checkpoint=checkpoint))
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def test_equals_lerobot(policy: PI0Policy, inputs: dict[str, Any]) -> None:
 def test_equals_transformers_own_sampling(
     policy: PI0Policy, inputs: dict[str, Any], steps: int
 ) -> None:
-    pictures = torch.full((1, 8), policy.settings.model.vlm_config.image_token_id)
+    pictures = torch.full((1, 8), policy.config.model.vlm_config.image_token_id)
     ids = torch.cat([pictures, inputs["ids"]], dim=1)
     for row in inputs["noise"]:
         theirs = policy.model.sample_actions(

@@ -12,6 +12,7 @@ import pytest
 
 from monitor.errors import ConfigError
 from policies import Observation, load_policy
+from policies.pi0.options import PI0Options
 from policies.pi0.policy import PI0Policy
 from policies.tokenizer import MissingTokenizerError
 
@@ -22,7 +23,7 @@ HEAD = "model.paligemma_with_expert.gemma_expert.lm_head.weight"
 
 @pytest.fixture(scope="module")
 def policy(checkpoint: Path) -> PI0Policy:
-    return PI0Policy(checkpoint, steps=3)
+    return PI0Policy(PI0Options(checkpoint=checkpoint, steps=3))
 
 
 def seen(picture: Any, **more: Any) -> Observation:
@@ -71,7 +72,7 @@ def test_a_reset_begins_the_noise_again(policy: PI0Policy, picture: Any) -> None
 
 def test_seeds_differ_and_more_samples_change_nothing_else(checkpoint: Path, picture: Any) -> None:
     def first(**kwargs: Any) -> Any:
-        one = PI0Policy(checkpoint, **kwargs)
+        one = PI0Policy(PI0Options(checkpoint=checkpoint, **kwargs))
         one.reset(WORDS)
         return one.act(seen(picture))
 
@@ -95,7 +96,7 @@ def test_picture_words_and_state_reach_the_model(policy: PI0Policy, picture: Any
 
 
 def test_the_state_is_the_robots(checkpoint: Path, picture: Any) -> None:
-    policy = PI0Policy(checkpoint, state="bridge")
+    policy = PI0Policy(PI0Options(checkpoint=checkpoint, state="bridge"))
     pose = {"tcp_position": [0.1] * 3, "tcp_quaternion": [1.0, 0.0, 0.0, 0.0], "gripper": 0.3}
     state = policy.inputs.state(seen(picture, **pose))
     assert state is not None
@@ -110,7 +111,10 @@ def test_the_state_is_the_robots(checkpoint: Path, picture: Any) -> None:
 
 
 def test_a_robot_gets_its_own_actions(checkpoint: Path, picture: Any) -> None:
-    raw, widowx = PI0Policy(checkpoint, squash=True), PI0Policy(checkpoint, robot="widowx")
+    raw, widowx = (
+        PI0Policy(PI0Options(checkpoint=checkpoint, squash=True)),
+        PI0Policy(PI0Options(checkpoint=checkpoint, robot="widowx")),
+    )
     for policy in (raw, widowx):
         policy.reset(WORDS)
     said, done = raw.act(seen(picture)), widowx.act(seen(picture))
@@ -134,7 +138,7 @@ def test_several_cameras_may_be_given(policy: PI0Policy, picture: Any) -> None:
 
 
 def test_expert_scores_are_there_when_asked_for(checkpoint: Path, picture: Any) -> None:
-    policy = PI0Policy(checkpoint, expert_scores=True)
+    policy = PI0Policy(PI0Options(checkpoint=checkpoint, expert_scores=True))
     policy.reset(WORDS)
     extra: Any = policy.act(seen(picture)).extra
     names = {"PI0-TB-TP", "PI0-TB-PCS", "PI0-TB-D", "PI0-TB-E"}
@@ -145,15 +149,15 @@ def test_expert_scores_are_there_when_asked_for(checkpoint: Path, picture: Any) 
 def test_a_head_of_zeros_is_refused_only_when_asked_for(write_checkpoint: Write) -> None:
     folder = write_checkpoint(lambda tensors: tensors[HEAD].mul_(0.0))
     with pytest.raises(ConfigError, match="every score would be 1"):
-        PI0Policy(folder, expert_scores=True)
-    assert PI0Policy(folder).name == "pi0"
+        PI0Policy(PI0Options(checkpoint=folder, expert_scores=True))
+    assert PI0Policy(PI0Options(checkpoint=folder)).name == "pi0"
 
 
 def test_without_a_tokenizer_only_ids_work(write_checkpoint: Write, picture: Any) -> None:
     folder = write_checkpoint()
     text = (folder / "tokenizer.json").read_text()
     (folder / "tokenizer.json").unlink()
-    policy = PI0Policy(folder)
+    policy = PI0Policy(PI0Options(checkpoint=folder))
     policy.reset(WORDS)
     with pytest.raises(MissingTokenizerError, match="tokenizer"):
         policy.act(seen(picture))
@@ -162,7 +166,7 @@ def test_without_a_tokenizer_only_ids_work(write_checkpoint: Write, picture: Any
     elsewhere = folder / "paligemma"
     elsewhere.mkdir()
     (elsewhere / "tokenizer.json").write_text(text)
-    PI0Policy(folder, tokenizer=elsewhere).act(seen(picture))
+    PI0Policy(PI0Options(checkpoint=folder, tokenizer=elsewhere)).act(seen(picture))
 
 
 @pytest.mark.parametrize(
@@ -175,18 +179,18 @@ def test_without_a_tokenizer_only_ids_work(write_checkpoint: Write, picture: Any
         ({"state": "brigde"}, "bridge"),
         ({"action_dim": 9}, "an action of 9 numbers does not fit"),
         ({"action_dim": 0}, "an action of 0 numbers does not fit"),
-        ({"execute": 5}, "execute is 5; the plans of this checkpoint have 1 to 4 actions"),
+        ({"execute_steps": 5}, "execute_steps must be from 1 to 4, got 5"),
     ],
 )
 def test_wrong_arguments_are_named(checkpoint: Path, given: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        PI0Policy(checkpoint, **given)
+        PI0Policy(PI0Options(checkpoint=checkpoint, **given))
 
 
 def test_half_precision_stays_near(checkpoint: Path, picture: Any, tiny: Any) -> None:
     plans: list[Any] = []
     for dtype in ("float32", "bfloat16"):
-        policy = PI0Policy(checkpoint, dtype=dtype)
+        policy = PI0Policy(PI0Options(checkpoint=checkpoint, dtype=dtype))
         policy.reset(WORDS)
         plans.append(policy.act(seen(picture)).chunk)
     one, other = (plan / tiny.std["action"] for plan in plans)
@@ -194,7 +198,7 @@ def test_half_precision_stays_near(checkpoint: Path, picture: Any, tiny: Any) ->
 
 
 def test_a_plan_may_be_done_before_the_model_is_asked_again(checkpoint: Path, picture: Any) -> None:
-    policy = PI0Policy(checkpoint, steps=3, execute=3)
+    policy = PI0Policy(PI0Options(checkpoint=checkpoint, steps=3, execute_steps=3))
     policy.reset(WORDS)
     outs = [policy.act(seen(picture)) for _ in range(5)]
     chunk: Any = outs[0].chunk
@@ -207,7 +211,7 @@ def test_a_plan_may_be_done_before_the_model_is_asked_again(checkpoint: Path, pi
     last, new = (outs[at].chunk for at in (0, 3))
     assert last is not None
     assert new is not None
-    left = (last[3:] - new[:1]) / policy.scaling.action.factor
+    left = (last[3:] - new[:1]) / policy.statistics.action.factor
     assert fourth["PI0-OVERLAP"] == pytest.approx(np.abs(left).mean())
     other = policy.act(Observation(image=picture, instruction="put the blue can on the plate"))
     assert other.chunk is not None  # other words, other plan
@@ -219,7 +223,7 @@ def test_overlap_of_plans_made_at_every_step(policy: PI0Policy, picture: Any) ->
     assert one.chunk is not None
     assert two.chunk is not None
     assert two.extra is not None
-    moved = np.abs((one.chunk[1:] - two.chunk[:3]) / policy.scaling.action.factor)
+    moved = np.abs((one.chunk[1:] - two.chunk[:3]) / policy.statistics.action.factor)
     assert two.extra["PI0-OVERLAP"] == pytest.approx(moved.mean())
 
 
@@ -227,7 +231,7 @@ def test_overlap_of_plans_made_at_every_step(policy: PI0Policy, picture: Any) ->
 def test_what_is_not_finite_comes_out_for_the_monitor_to_see(
     checkpoint: Path, picture: Any, value: float
 ) -> None:
-    policy = PI0Policy(checkpoint, robot="widowx")
+    policy = PI0Policy(PI0Options(checkpoint=checkpoint, robot="widowx"))
     policy.model.action_out_proj.bias.fill_(value)
     policy.reset(WORDS)
     out = policy.act(seen(picture))

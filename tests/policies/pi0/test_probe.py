@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from monitor.rollout.preflight.sensitivity import check_sensitivity
+from policies.pi0.options import PI0Options
 from policies.pi0.policy import PI0Policy
 
 WORDS = "put the red cube on the plate"
@@ -41,7 +42,9 @@ def make_causal(policy: PI0Policy) -> None:
 
 
 def test_the_right_one_passes(checkpoint: Path, picture: Any) -> None:
-    report = check_sensitivity(PI0Policy(checkpoint, steps=2), picture, WORDS)
+    report = check_sensitivity(
+        PI0Policy(PI0Options(checkpoint=checkpoint, steps=2)), picture, WORDS
+    )
     assert report.measure == "chunk"
     assert report.repeat == 0.0  # the noise is fixed by a reset
     assert (report.sees, report.reads, report.mixes, report.fault) == (True, True, True, None)
@@ -53,7 +56,7 @@ def test_the_right_one_passes(checkpoint: Path, picture: Any) -> None:
 def test_broken_copies_fail(
     checkpoint: Path, picture: Any, damage: Callable[[PI0Policy], None], fault: str
 ) -> None:
-    policy = PI0Policy(checkpoint, steps=2)
+    policy = PI0Policy(PI0Options(checkpoint=checkpoint, steps=2))
     damage(policy)
     report = check_sensitivity(policy, picture, WORDS)
     assert report.fault == fault

@@ -12,9 +12,8 @@ import pytest
 import torch
 
 from monitor.errors import ConfigError
-from policies.pi0.config import Layout, read_settings
-from policies.pi0.policy import PI0Policy
-from policies.pi0.statistics import affine, read_scaling
+from policies.pi0.config import Layout, read_config
+from policies.pi0.statistics import affine, read_statistics
 
 Write = Callable[..., Path]
 X = np.array([[0.2, -3.0, 7.0]])
@@ -67,7 +66,7 @@ def test_lerobot_adds_nothing_on_the_way_out() -> None:
 
 
 def test_lerobot_processors_are_read(checkpoint: Path, tiny: Any) -> None:
-    scaling = read_scaling(checkpoint, read_settings(checkpoint), {})
+    scaling = read_statistics(checkpoint, read_config(checkpoint), {})
     top = np.add(tiny.mean["action"], tiny.std["action"])
     np.testing.assert_allclose(scaling.action.unnormalize(np.ones(7)), top, rtol=1e-6)
     np.testing.assert_allclose(scaling.state.normalize(np.full(8, 0.3)), np.ones(8), rtol=1e-6)
@@ -86,10 +85,13 @@ def test_statistics_beside_the_weights_are_read(tiny: Any, tmp_path: Path) -> No
     tiny.write(tmp_path, tensors, num_steps=10)
     for pipeline in tmp_path.glob("policy_*"):
         pipeline.unlink()
-    policy = PI0Policy(tmp_path)
-    assert policy.settings.layout is Layout.LEROBOT_V1
-    np.testing.assert_allclose(policy.scaling.action.factor, tiny.std["action"], rtol=1e-6)
-    np.testing.assert_allclose(policy.scaling.state.center, [0.1] * 8, rtol=1e-6)
+    from policies.pi0.options import PI0Options
+    from policies.pi0.policy import PI0Policy
+
+    policy = PI0Policy(PI0Options(checkpoint=tmp_path))
+    assert policy.config.layout is Layout.LEROBOT_V1
+    np.testing.assert_allclose(policy.statistics.action.factor, tiny.std["action"], rtol=1e-6)
+    np.testing.assert_allclose(policy.statistics.state.center, [0.1] * 8, rtol=1e-6)
 
 
 def openpi(folder: Path, *names: str) -> Any:
@@ -102,39 +104,39 @@ def openpi(folder: Path, *names: str) -> Any:
         (place / "norm_stats.json").write_text(
             json.dumps({"norm_stats": {"state": one, "actions": one}})
         )
-    return read_settings(folder)
+    return read_config(folder)
 
 
 def test_openpi_assets_are_chosen_by_name(tmp_path: Path) -> None:
-    settings = openpi(tmp_path, "bridge", "droid")
-    scaling = read_scaling(tmp_path, settings, {}, unnorm_key="droid")
+    config = openpi(tmp_path, "bridge", "droid")
+    scaling = read_statistics(tmp_path, config, {}, unnorm_key="droid")
     assert scaling.action.center.tolist() == [1.0] * 7
     with pytest.raises(ConfigError, match=r"one of \['bridge', 'droid'\]"):
-        read_scaling(tmp_path, settings, {})
+        read_statistics(tmp_path, config, {})
     with pytest.raises(ConfigError, match="bridge"):
-        read_scaling(tmp_path, settings, {}, unnorm_key="brigde")
+        read_statistics(tmp_path, config, {}, unnorm_key="brigde")
 
 
 def test_a_single_asset_needs_no_name(tmp_path: Path) -> None:
-    assert read_scaling(tmp_path, openpi(tmp_path, "a"), {}).action.size == 7
+    assert read_statistics(tmp_path, openpi(tmp_path, "a"), {}).action.size == 7
 
 
 def test_without_statistics_nothing_starts(write_checkpoint: Write, tiny: Any) -> None:
     folder = write_checkpoint()
-    settings = read_settings(folder)
+    config = read_config(folder)
     with pytest.raises(ConfigError, match="leave the key out"):
-        read_scaling(folder, settings, {}, unnorm_key="bridge")
+        read_statistics(folder, config, {}, unnorm_key="bridge")
     for pipeline in folder.glob("policy_*.json"):
         pipeline.unlink()
     with pytest.raises(ConfigError, match="carries no statistics"):
-        read_scaling(folder, settings, {})
-    plain = read_scaling(folder, settings, {}, norm_stats="none")
+        read_statistics(folder, config, {})
+    plain = read_statistics(folder, config, {}, norm_stats="none")
     assert plain.action.unnormalize([0.5]).tolist() == [0.5]
     given = folder / "stats.json"
     given.write_text(json.dumps({k: {"mean": tiny.mean[k], "std": tiny.std[k]} for k in tiny.mean}))
-    assert read_scaling(folder, settings, {}, norm_stats=given).action.size == 7
+    assert read_statistics(folder, config, {}, norm_stats=given).action.size == 7
     with pytest.raises(ConfigError, match="is not a file"):
-        read_scaling(folder, settings, {}, norm_stats=folder / "none.json")
+        read_statistics(folder, config, {}, norm_stats=folder / "none.json")
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from monitor.errors import ConfigError  # noqa: E402
 from monitor.rollout.preflight.sensitivity import check_sensitivity  # noqa: E402
 from policies import Observation, Policy, load_policy  # noqa: E402
 from policies.checkpoint import tensor_files  # noqa: E402
-from policies.openvla.policy import MINI_CHECKPOINT  # noqa: E402
 from policies.openvla.prompt import prompt_ids  # noqa: E402
 from policies.pi0.flow import join  # noqa: E402
 from policies.pi0.policy import PI0Policy  # noqa: E402
+from policies.registry import packaged_checkpoint  # noqa: E402
 from policies.sampling import normal_noise  # noqa: E402
 from policies.tokenizer import load_tokenizer  # noqa: E402
 
@@ -78,13 +78,13 @@ def test_plan_equals_euler_steps_on_transformers_own_forward_pass(
                 attention_mask=torch.ones(embedded.shape[:2], dtype=torch.long),
             ).logits.numpy()
             x = x - field / 10
-    scaling = policy.scaling.action
+    scaling = policy.statistics.action
     plan = x[0].astype(np.float64)
     np.testing.assert_allclose(plan * scaling.factor + scaling.center, out.chunk, atol=2e-6)
 
 
 def test_the_question_is_put_around_the_instruction(policy: Any) -> None:
-    asked = prompt_ids(load_tokenizer(MINI_CHECKPOINT), RED)
+    asked = prompt_ids(load_tokenizer(packaged_checkpoint("openvla-mini")), RED)
     assert policy.inputs.ids(RED) == policy.inputs.ids(RED.title()) == asked
     assert 0 not in asked
 
