@@ -20,7 +20,7 @@ from monitor.rollout import run_episode
 from policies import Observation, PolicyOutput
 
 
-def test_a_call_takes_what_it_takes() -> None:
+def test_a_call_is_timed() -> None:
     timing = time_calls("sleep", lambda _: time.sleep(0.001), calls=10)
     assert 1000 <= timing.median_us < 20_000
     assert timing.median_us <= timing.p99_us

@@ -20,7 +20,7 @@ def with_action(action: Any) -> Any:
     return lambda output: PolicyOutput(action=action)
 
 
-def test_an_episode_reaches_its_end_and_tells_its_observers(
+def test_an_episode_runs_to_its_end_and_notifies_its_observers(
     fake_env: Any, reacher: Any, monitor: Monitor, watcher: Any
 ) -> None:
     env, policy = fake_env(), reacher()
@@ -135,7 +135,9 @@ def test_an_exception_of_the_policy_may_be_recovered_from(
     np.testing.assert_array_equal(watcher.steps[5].sent, watcher.steps[5].decision.action)
 
 
-def test_what_is_no_policy_output_is_named(fake_env: Any, reacher: Any, monitor: Monitor) -> None:
+def test_anything_but_a_policy_output_is_reported(
+    fake_env: Any, reacher: Any, monitor: Monitor
+) -> None:
     result = run_episode(fake_env(), reacher({2: lambda _: np.zeros(7)}), monitor)
     assert result.outcome == "error"
     assert "policy returned ndarray, expected a PolicyOutput" in result.message
@@ -250,7 +252,7 @@ def test_two_runs_are_alike(fake_env: Any, reacher: Any, monitor: Monitor, watch
         assert one.decision.mode is other.decision.mode
 
 
-def test_an_environment_of_the_old_api_runs_its_episode(
+def test_an_environment_with_the_old_api_runs_its_episode(
     fake_env: Any, reacher: Any, monitor: Monitor
 ) -> None:
     inner = fake_env(horizon_steps=4)

@@ -141,7 +141,7 @@ def test_a_resumed_run_may_be_longer(
     assert len(result.results) == 3
 
 
-def test_an_observer_of_the_run_learns_what_is_planned(
+def test_an_observer_of_the_run_is_given_its_episodes(
     fake_env: Any, reacher: Any, monitor: Monitor, watcher: Any, tmp_path: Path
 ) -> None:
     starts: list[RunStart] = []
@@ -161,7 +161,7 @@ def test_nothing_is_written_without_a_folder(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_line_holds_what_json_does_not_know(
+def test_every_line_is_strict_json(
     fake_env: Any, reacher: Any, monitor: Monitor, tmp_path: Path
 ) -> None:
     import numpy as np

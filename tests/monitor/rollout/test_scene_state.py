@@ -46,13 +46,13 @@ def test_names_poses_grasp_and_contacts_are_kept_as_plain_numbers() -> None:
         ("contacts", [("can", "table")], None),
     ],
 )
-def test_what_has_another_form_is_left_out(name: str, odd: Any, left: Any) -> None:
+def test_malformed_values_are_left_out(name: str, odd: Any, left: Any) -> None:
     found = read_scene_state({**FULL, name: odd})
     assert found.pop(name, None) == left
     assert found == {key: value for key, value in read_scene_state(FULL).items() if key != name}
 
 
-def test_an_environment_that_says_nothing_has_no_world() -> None:
+def test_an_environment_without_objects_has_no_scene_state() -> None:
     assert read_scene_state({"success": True}) == {}
 
 

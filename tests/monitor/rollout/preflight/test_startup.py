@@ -158,7 +158,7 @@ def test_the_policys_statistics(
 
 
 @pytest.mark.parametrize(("largest", "expected"), [(0.03, set()), (0.5, {"UNNORM_MISMATCH"})])
-def test_the_policys_statistics_against_what_is_expected(
+def test_the_policys_statistics_against_the_limits(
     largest: float, expected: set[str], fake_env: Callable[..., Any]
 ) -> None:
     """Inside a wide action space another data set's scale shows only against a limit."""
@@ -203,7 +203,7 @@ def test_a_policy_for_another_robot_is_refused(fake_env: Callable[..., Any]) -> 
     assert not check_start(env, policy, SCENE).findings
 
 
-def test_an_opening_that_the_robot_maps_is_no_finding(fake_env: Callable[..., Any]) -> None:
+def test_a_gripper_that_the_robot_maps_is_not_a_finding(fake_env: Callable[..., Any]) -> None:
     policy: Any = Looker()
     q01, q99 = -0.6 * HIGH, 0.6 * HIGH
     q01[-1], q99[-1] = 0.0, 1.0
@@ -213,7 +213,7 @@ def test_an_opening_that_the_robot_maps_is_no_finding(fake_env: Callable[..., An
     assert not check_start(fake_env(), policy, SCENE).findings
 
 
-def test_what_raises_is_left_to_the_loop(fake_env: Callable[..., Any]) -> None:
+def test_an_exception_is_left_to_the_loop(fake_env: Callable[..., Any]) -> None:
     report = check_start(fake_env(broken={(0, -1): OSError("no camera")}), Looker(), SCENE)
     assert "no camera" in report.skipped
     report.require()

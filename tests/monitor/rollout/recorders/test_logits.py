@@ -45,7 +45,7 @@ def test_every_logit_is_kept_exactly(
     assert not list((tmp_path / "run").rglob("*.part"))
 
 
-def test_what_is_no_logits_is_left_out(
+def test_anything_but_logits_is_left_out(
     fake_env: Callable[..., Any],
     reacher: Callable[..., Any],
     watcher: Any,

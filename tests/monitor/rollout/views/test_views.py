@@ -46,7 +46,7 @@ def progress(fake_env: Any, reacher: Any, monitor: Monitor) -> Progress:
     return kept
 
 
-def test_the_view_shows_what_it_must(progress: Progress) -> None:
+def test_the_view_shows_the_run(progress: Progress) -> None:
     text = drawn(progress)
     for needed in (
         "fake · reacher",
