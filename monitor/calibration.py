@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
 from monitor.errors import CalibrationError
+from monitor.recorded import MetricId
 
 SCHEMA = 1
 
@@ -75,7 +76,7 @@ class Calibration(BaseModel):
     """Score from which RECOVER begins; above 1 means never."""
     tau_halt: Annotated[float, Field(ge=0)]
     """Score from which HALT begins; above 1 means never."""
-    signals: dict[str, TailTable]
+    signals: dict[MetricId, TailTable]
     """Distribution of each signal by metric id."""
     noise: FilterNoise | None = None
     """Noise of the distance filter that the tables were made with, in place of the

@@ -1,10 +1,32 @@
-"""Headers of runs that earlier versions recorded, brought to today's form."""
+"""What earlier versions recorded, in today's form: metric ids, headers and steps of runs."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 
-__all__ = ["upgrade_header"]
+from pydantic import AfterValidator
+
+__all__ = ["RENAMED_METRICS", "MetricId", "current_id", "upgrade_header", "upgrade_step"]
+
+RENAMED_METRICS: Final[Mapping[str, str]] = {"PROG": "NO-PROG"}
+"""Metric ids of earlier versions and today's. ``PROG`` differed from ``prog`` in case alone, and
+databases that ignore case returned one for the other."""
+_PEAK: Final = "_peak"
+
+
+def current_id(name: str) -> str:
+    """Return today's id of a metric, or of its peak, that an earlier version wrote.
+
+    >>> current_id("PROG"), current_id("PROG_peak"), current_id("TI")
+    ('NO-PROG', 'NO-PROG_peak', 'TI')
+    """
+    bare = name.removesuffix(_PEAK)
+    return name.replace(bare, RENAMED_METRICS[bare], 1) if bare in RENAMED_METRICS else name
+
+
+MetricId = Annotated[str, AfterValidator(current_id)]
+"""Id of a metric in a configuration or calibration; ids of earlier versions are accepted."""
 
 _GRIPPER: Final = {
     "gripper_index": "index",
@@ -14,6 +36,22 @@ _GRIPPER: Final = {
     "held_opening": "held_opening",
 }
 """Keys that were in section ``recovery`` and are now in ``robot.gripper``."""
+
+
+def upgrade_step(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line of ``steps.jsonl`` with today's metric ids, in the order of the line.
+
+    >>> upgrade_step({"step": 3, "metrics": {"PROG": 0.5, "OT": None}})
+    {'step': 3, 'metrics': {'NO-PROG': 0.5, 'OT': None}}
+    """
+    for key in ("metrics", "surprise"):
+        values = line.get(key)
+        if isinstance(values, dict) and not _OLD_IDS.isdisjoint(values):
+            line = {**line, key: {current_id(name): value for name, value in values.items()}}
+    return line
+
+
+_OLD_IDS: Final = frozenset(name + end for name in RENAMED_METRICS for end in ("", _PEAK))
 
 
 def upgrade_header(header: dict[str, Any]) -> dict[str, Any]:

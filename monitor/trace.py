@@ -23,7 +23,7 @@ import msgspec
 
 from monitor.errors import MonitorError
 from monitor.jsonable import dumps, encode, jsonable
-from monitor.recorded import upgrade_header
+from monitor.recorded import upgrade_header, upgrade_step
 
 __all__ = [
     "SCHEMA",
@@ -36,7 +36,7 @@ __all__ = [
     "read_lines",
 ]
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 """Version of the layout, raised when a reader of the previous one would misread the files."""
 
 SAME_ON_RESUME: Final = ("env", "policy", "monitor", "calibration", "thresholds", "seed")
@@ -123,7 +123,7 @@ class RunFolder:
             if kept and record["attempt"] > kept[-1]["attempt"]:
                 kept.clear()
             if not kept or record["attempt"] == kept[-1]["attempt"]:
-                kept.append(record)
+                kept.append(upgrade_step(record))
         return dict(sorted(found.items()))
 
     def finished(self) -> dict[int, Record]:

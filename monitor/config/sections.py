@@ -12,6 +12,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
+from monitor.recorded import MetricId
+
 Response = Literal["ignore", "alert", "recover", "halt"]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
 NonNegative = Annotated[FiniteFloat, Field(ge=0)]
@@ -101,7 +103,7 @@ class MetricsConfig(_Section):
     info_window: Annotated[Annotated[int, Field(ge=2)] | None, STEPS] = None
     """Number of past transitions that the Tri-Info signals use, for example 32; null leaves these
     signals out, as they cost a fifth of an update."""
-    peaks: tuple[str, ...] = ()
+    peaks: tuple[MetricId, ...] = ()
     """Ids of metrics whose peak over the window is reported as well, as ``<id>_peak``."""
     safe: str | None = None
     """File of a probe on the policy's features, written by ``vlawatch safe``; the probe gives
@@ -154,7 +156,7 @@ DEFAULT_SIGNALS: dict[str, float] = {
 class ScoreConfig(_Section):
     """The online score: tail surprise per signal, pooled over the window, combined."""
 
-    signals: dict[str, NonNegative] = Field(default_factory=lambda: dict(DEFAULT_SIGNALS))
+    signals: dict[MetricId, NonNegative] = Field(default_factory=lambda: dict(DEFAULT_SIGNALS))
     """Weight of each signal by metric id. Weights other than zero matter to ``combine: weights``
     only; a weight of zero leaves the signal out."""
     scorer: str = "surprise"
@@ -263,7 +265,7 @@ class FaultsConfig(_Section):
 class RuleTerm(_Section):
     """A threshold on one metric, or the presence of one fault."""
 
-    metric: str | None = None
+    metric: MetricId | None = None
     """Id of the metric; needs ``above``."""
     above: FiniteFloat | None = None
     """Value above which the term holds."""

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from monitor.catalogue import CATALOGUE
+from monitor.config import parse_config
+from monitor.recorded import RENAMED_METRICS
 from monitor.study.episodes import Run
 from monitor.study.replay import replay_run
 from monitor.study.summary import build_summary
-from monitor.trace import RunFolder
+from monitor.trace import RunFolder, RunWriter, TraceError
 
 SCHEMA_1 = Path(__file__).parents[1] / "data" / "schema1"
 RUNS = ("logits", "plain")
@@ -54,3 +57,42 @@ def test_it_is_reported_and_exported(run: Path) -> None:
         found = steps[f"metric.{name}"].tolist()
         wanted = [line["metrics"][name] for line in lines]
         assert [None if value != value else value for value in found] == wanted, name
+
+
+def test_ids_of_schema_1_are_read_as_todays(run: Path) -> None:
+    assert '"PROG"' in (run / "steps.jsonl").read_text(encoding="utf-8")
+    loaded = Run.load(run)
+    seen = {name for one in loaded.episodes for line in one.steps for name in line["metrics"]}
+    assert seen == set(CATALOGUE)
+    surprises = {name for one in loaded.episodes for line in one.steps for name in line["surprise"]}
+    assert "PROG" not in surprises
+    assert "NO-PROG" in loaded.config.score.signals
+    fitted = loaded.calibration
+    if fitted is not None:
+        assert "NO-PROG" in fitted.signals
+        assert fitted.config_hash == loaded.config.score_hash()
+
+
+def test_an_old_configuration_may_name_old_ids() -> None:
+    config = parse_config(
+        {
+            "score": {"signals": {"TB-E": 1.0, "PROG": 0.5}},
+            "metrics": {"peaks": ["PROG", "TI"]},
+            "rules": [{"name": "far", "of": [{"metric": "PROG_peak", "above": 0.5}]}],
+        }
+    )
+    assert config.score.signals == {"TB-E": 1.0, "NO-PROG": 0.5}
+    assert config.metrics.peaks == ("NO-PROG", "TI")
+    assert config.rules[0].of[0].metric == "NO-PROG_peak"
+
+
+def test_ids_are_unique_without_regard_to_case() -> None:
+    assert len({name.lower() for name in CATALOGUE}) == len(CATALOGUE)
+    assert set(RENAMED_METRICS).isdisjoint(CATALOGUE)
+    assert set(RENAMED_METRICS.values()) <= set(CATALOGUE)
+
+
+def test_a_run_of_schema_1_is_not_continued(run: Path) -> None:
+    header = RunFolder(run).header
+    with pytest.raises(TraceError, match="has schema 1, this version writes 2"):
+        RunWriter(run, header, resume=True)

@@ -140,7 +140,7 @@ def test_nothing_stops_a_line() -> None:
 def test_a_run_reads_back(tmp_path: Path) -> None:
     write_run(tmp_path / "run")
     run = RunFolder(tmp_path / "run")
-    assert run.header["schema"] == 1
+    assert run.header["schema"] == 2
     assert run.header["policy"] == {"name": "hold"}
     assert [line["episode"] for line in run.episodes()] == [0, 1]
     assert {number: len(steps) for number, steps in run.steps().items()} == {0: 3, 1: 3}

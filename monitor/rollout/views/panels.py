@@ -53,7 +53,7 @@ LABELS: Final = {
     "OT": "no progress",
     "REV": "reversals",
     "STILL": "stillness",
-    "PROG": "lack of progress",
+    "NO-PROG": "lack of progress",
     "NIS": "surprise (NIS)",
     "EV": "sample spread",
 }

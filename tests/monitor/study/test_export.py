@@ -10,8 +10,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from monitor.catalogue import CATALOGUE
 from monitor.study.export import export_parquet
-from monitor.trace import RunFolder, TraceError
+from monitor.trace import RunFolder, RunWriter, TraceError
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,26 @@ def test_duckdb_joins_and_counts(files: list[Path], watched: Path) -> None:
     assert found["success"] == summary["outcomes"]["success"]
     unknown = duckdb.sql(f"""select count(*) from '{steps}' where isnan("metric.TI")""").fetchall()
     assert unknown == [(0,)]
+
+
+def test_duckdb_reads_every_column_by_its_own_name(tmp_path: Path) -> None:
+    """Databases ignore the case of names, so that two ids that differ in it alone are one."""
+    values = {name: float(number) for number, name in enumerate(CATALOGUE)}
+    line = {"episode": 0, "attempt": 1, "step": 0, "metrics": values, "surprise": values}
+    with RunWriter(tmp_path, {}) as writer:
+        writer.begin(0)
+        writer.write_step(line)
+    path = export_parquet(tmp_path)[0]
+    columns = pq.read_schema(path).names
+    assert {f"metric.{name}" for name in CATALOGUE} <= set(columns)
+    whole = pd.read_parquet(path).iloc[0]
+    for name in columns:
+        ((found,),) = duckdb.sql(f"""select "{name}" from '{path.as_posix()}'""").fetchall()
+        kind, _, metric = name.partition(".")
+        if kind in ("metric", "surprise"):
+            assert found == values[metric], name
+        elif found is not None and not isinstance(found, list):
+            assert found == whole[name], name
 
 
 def test_schema_says_what_columns_mean(files: list[Path], watched: Path) -> None:
