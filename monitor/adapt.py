@@ -48,7 +48,8 @@ def adapt_config(config: MonitorConfig, env: Any, policy: Any = None) -> Monitor
     elif period is not None and period != config.control_dt_s:
         if "control_dt_s" in config.model_fields_set:
             log.warning(
-                "control_dt_s is %g in the configuration and %g in the environment; using the latter",
+                "control_dt_s is %g in the configuration and %g in the environment; using the "
+                "latter",
                 config.control_dt_s,
                 period,
             )

@@ -73,7 +73,8 @@ def test_help_is_fast_and_light() -> None:
         "import sys\n"
         "from monitor.cli.main import main\n"
         "code = main(['--help'])\n"
-        "heavy = {'torch', 'scipy', 'gymnasium', 'transformers', 'sapien', 'matplotlib', 'pandas'}\n"
+        "heavy = {'torch', 'scipy', 'gymnasium', 'transformers', 'sapien', 'matplotlib', "
+        "'pandas'}\n"
         "sys.exit(code or ', '.join(heavy & set(sys.modules)) or 0)\n"
     )
     done = subprocess.run(
