@@ -238,9 +238,9 @@ def _read_logits(step: Step, signals: Signals, tokens: Tokens, problems: Problem
     span = None if given is None else span_within(given, v)
     ids = None if step.token_ids is None else class_ids(step.token_ids, (count,))
     summaries, rows = digest_logits(logits, ids, span)
-    summary = summaries[0].tolist()
+    (summary,) = summaries.tolist()
     mass, alpha, outside, fingerprint, unusable, ids_fit = summary[len(POOLED_IDS) :]
-    by_token = [tuple(row) for row in rows[0].T.tolist()]
+    by_token = list(map(tuple, rows[0].T.tolist()))
     if unusable:
         bad = [i for i, value in enumerate(by_token[0][:count]) if value != value]
         problems.add("NONFINITE_LOGITS", "token_logits", "NaN, +inf or only -inf", tokens=bad)

@@ -73,7 +73,7 @@ def class_ids(given: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
     ([3, -1], [-1, -1])
     """
     if type(given) is np.ndarray and given.dtype == INT64 and given.shape == shape:
-        return given.reshape(-1)
+        return given if len(shape) == 1 else given.reshape(-1)
     array = to_array(given)
     if array is None or array.shape != shape:
         return np.full(int(np.prod(shape)), -1)
