@@ -57,7 +57,7 @@ def test_numbers_and_nesting_travel() -> None:
         object(),
         {1, 2},
     ],
-    ids=repr,
+    ids=["objects", "strings", "complex", "fields", "date", "object", "set"],
 )
 def test_what_cannot_travel_is_named(value: Any) -> None:
     with pytest.raises(WireFormatError, match="travel"):
