@@ -91,7 +91,7 @@ def _flow(value: Any) -> str:
 
 
 def _with_full_paths(config: MonitorConfig, folder: Path) -> MonitorConfig:
-    """Return the configuration with the files beside ``folder`` named in full."""
+    """Return the configuration with full paths of its files."""
     update: dict[str, Any] = {}
     if config.metrics.safe is not None:
         safe = str(Path(config.metrics.safe).resolve())

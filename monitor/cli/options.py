@@ -7,8 +7,12 @@ from typing import Annotated
 
 import typer
 
-Env = Annotated[str, typer.Option("--env", help="Environment; `vlawatch envs` lists them.")]
-Policy = Annotated[str, typer.Option("--policy", help="Policy; `vlawatch policies` lists them.")]
+Env = Annotated[
+    str, typer.Option("--env", help="Environment: a name of `vlawatch envs`, or module:Class.")
+]
+Policy = Annotated[
+    str, typer.Option("--policy", help="Policy: a name of `vlawatch policies`, or module:Class.")
+]
 Scenes = Annotated[
     str,
     typer.Option(

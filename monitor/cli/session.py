@@ -239,7 +239,7 @@ def find_calibration(
     """
     named = config.calibration_for(policy_name, env_name, task)
     given = chosen.calibration
-    path = given if given is not None else _beside(named, chosen.monitor)
+    path = given if given is not None else _resolved(named, chosen.monitor)
     if path is None:
         log.warning(
             "uncalibrated: no calibration for %s on %s; the score uses reference values",
@@ -276,7 +276,7 @@ def with_switches(config: MonitorConfig, *, enforce: bool, recovery: bool) -> Mo
     return config.model_copy(update=update)
 
 
-def _beside(named: str | None, config: str) -> Path | None:
+def _resolved(named: str | None, config: str) -> Path | None:
     """Return the path of a named file: as given, next to the configuration, or shipped."""
     if named is None:
         return None

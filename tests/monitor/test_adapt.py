@@ -82,7 +82,9 @@ def test_the_least_of_what_is_usual_is_the_limit(
 
 
 @pytest.mark.parametrize("largest", [1.0, 0.5])
-def test_actions_of_another_scale_are_seen_where_the_policy_tells_its_own(largest: float) -> None:
+def test_actions_of_another_scale_are_seen_where_the_policy_declares_its_own(
+    largest: float,
+) -> None:
     """Case 5 of the faults: never un-normalised, or by another data set, inside the space."""
     config = adapt_config(MonitorConfig(), world(), SimpleNamespace(translation_q99_m=(0.03,) * 3))
     rng = np.random.default_rng(0)
@@ -123,10 +125,10 @@ def test_one_end_of_the_users_leaves_two_ends(end: str, robot: str, value: float
 
 
 @pytest.mark.parametrize(
-    "told", [(), 0.1, (0.1,), [0.1] * 7, [[0.1] * 3], (np.nan, 0.1, 0.1), (0.0, 0.1, 0.1), "x"]
+    "declared", [(), 0.1, (0.1,), [0.1] * 7, [[0.1] * 3], (np.nan, 0.1, 0.1), (0.0, 0.1, 0.1), "x"]
 )
-def test_an_odd_translation_q99_m_is_not_used(told: Any) -> None:
-    fitted = adapt_config(MonitorConfig(), world(translation_q99_m=told))
+def test_an_odd_translation_q99_m_is_not_used(declared: Any) -> None:
+    fitted = adapt_config(MonitorConfig(), world(translation_q99_m=declared))
     assert fitted.faults.unnorm_limits is None
 
 

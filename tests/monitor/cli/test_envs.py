@@ -16,7 +16,7 @@ HERE = {"init_xy": [0.1, 0.2], "orientation": [1, 0, 0, 0]}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Layouts of three models, the last of which has no picture."""
+    """Layouts of three models, the last of which has no image."""
     scenes = {str(i): {"model_id": f"m{i}", "obj_init_options": HERE} for i in range(3)}
     (tmp_path / "scenes.json").write_text(json.dumps(scenes))
     for name in ("m0", "m1", "m2"):

@@ -25,21 +25,21 @@ def test_fit_save_and_apply(
     assert set(rows) >= {"grade and ada, SRCC", "ada and the other raters, SRCC", "velocity"}
 
     assert main([*fit, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["test"]["srcc"]["low"] < told["test"]["srcc"]["value"]
-    assert [one["part"] for one in told["of"]].count("fit") == told["grade"]["n_train"] == 20
+    fitted = json.loads(capsys.readouterr().out)
+    assert fitted["test"]["srcc"]["low"] < fitted["test"]["srcc"]["value"]
+    assert [one["part"] for one in fitted["of"]].count("fit") == fitted["grade"]["n_train"] == 20
 
     assert main(["grade", str(rated), "--with", str(out), "--json"]) == 0
     applied = json.loads(capsys.readouterr().out)
     assert applied["test"] is None
     assert applied["raters"] is None
-    assert [one["grade"] for one in applied["of"]] == [one["grade"] for one in told["of"]]
+    assert [one["grade"] for one in applied["of"]] == [one["grade"] for one in fitted["of"]]
     assert "experts" not in applied["of"][0]
 
     assert main(["grade", str(rated), "--with", str(out), "--experts", scores, "--json"]) == 0
     checked = json.loads(capsys.readouterr().out)
     assert checked["test"]["srcc"]["episodes"] == 40
-    assert checked["raters"] == told["raters"]
+    assert checked["raters"] == fitted["raters"]
 
 
 def test_a_sheet_is_written_once(
