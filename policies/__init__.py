@@ -1,4 +1,4 @@
-"""Policies: from a picture and an instruction to an action."""
+"""Policies: from an image and an instruction to an action."""
 
 from policies.base import Observation, Policy, PolicyOutput
 from policies.registry import POLICIES, PolicySpec, list_policies, load_policy

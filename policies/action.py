@@ -1,8 +1,8 @@
-"""From what a published policy says to what a robot of SimplerEnv takes.
+"""Convert the actions of a published policy to those of a robot of SimplerEnv.
 
 The policies speak of metres, Euler angles and an opening in [0, 1]; the simulator takes metres, an
-axis-angle vector and a gripper number whose meaning depends on the robot. Whoever forgets a part of
-this gets plausible motion and no success.
+axis-angle vector and a gripper number whose meaning depends on the robot. Leaving out a part of
+this gives plausible motion and no success.
 
 Source: ``simpler_env/policies`` of SimplerEnv and of its public forks for OpenVLA, SpatialVLA and
 CogACT; the facts, not the code.
@@ -61,7 +61,7 @@ class ActionConvention:
         action_scale: factor on translation and rotation.
         sticky_steps: steps for which a relative gripper command is held; None takes the robot's.
         gripper_reference: what a relative gripper command is the change from.
-        unnorm_key: data set whose statistics the published evaluation uses for this robot.
+        unnorm_key: dataset whose statistics the published evaluation uses for this robot.
         ensemble: how overlapping chunks become one action; None takes the newest one's.
     """
 

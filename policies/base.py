@@ -1,4 +1,4 @@
-"""What a policy is: the records at its edges and the protocol between them."""
+"""The policy protocol and the records that it takes and returns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Observation:
         instruction: the sentence of the task; a policy that was reset with one may ignore it.
         tcp_position: metres, robot base frame, shape ``(3,)``.
         tcp_quaternion: w, x, y, z, shape ``(4,)``.
-        gripper: opening in [0, 1].
+        gripper: opening in [0, 1], 1 = open, shape ``(1,)``.
         joint_positions: radians or metres, shape ``(J,)``.
     """
 
@@ -31,13 +31,13 @@ class Observation:
     instruction: str = ""
     tcp_position: FloatArray | None = None
     tcp_quaternion: FloatArray | None = None
-    gripper: float | None = None
+    gripper: FloatArray | None = None
     joint_positions: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PolicyOutput:
-    """What a policy says; None where it has no such signal.
+    """What a policy returns; None for a signal that it does not have.
 
     Attributes:
         action: environment units, shape ``(D,)``; of a chunked policy the first of ``chunk``.
@@ -45,10 +45,10 @@ class PolicyOutput:
         token_logits: raw logits, shape ``(N, V)``, numpy or torch.
         action_token_range: half-open range of the action ids within V.
         samples: further sampled actions, shape ``(K, D)``.
-        chunk: planned actions, shape ``(H, D)``.
+        chunk: action chunk, shape ``(H, D)``.
         hidden: features of the step, shape ``(F,)``.
         normalized_action: shape ``(D,)``, in [-1, 1], before un-normalisation.
-        decode_ok: False where the tokens are not those of an action: out of place or too few.
+        decode_ok: False if the tokens do not decode to an action: out of place or too few.
         extra: further scalars by metric id, such as ``PI0-DV``; a value may be None.
     """
 
@@ -68,14 +68,15 @@ class PolicyOutput:
 class Policy(Protocol):
     """A policy; ``bind(env)`` may exist too and is then called before ``reset``.
 
-    ``translation_q99_m``, where it exists, is what the monitor holds its actions against: the
-    largest usual translation per dimension in its data, ``(3,)`` metres as the actions come, or
-    None. ``needs_image = False`` says that it is blind by design; any other policy must answer to the
-    picture, or no run starts.
+    ``translation_q99_m``, if present, is the 99% quantile of the translation per dimension in its
+    data, ``(3,)`` metres in the units of its actions, or None; the monitor checks actions against
+    it. ``needs_image = False`` declares that the policy is blind by design; any other policy must
+    respond to the image, or the run is refused.
 
     Attributes:
         name: as in the registry.
-        signals: fields of :class:`PolicyOutput` that it fills beside ``action``.
+        signals: fields of :class:`PolicyOutput` that it fills in addition to
+            ``action``.
     """
 
     name: str
@@ -86,5 +87,5 @@ class Policy(Protocol):
         ...
 
     def act(self, observation: Observation) -> PolicyOutput:
-        """Say what to do now."""
+        """Return the action for this observation."""
         ...

@@ -148,7 +148,7 @@ def _opened(path: Path, device: str | torch.device = "cpu") -> Any:
 
 def _require_new(name: str, seen: Container[str]) -> None:
     if name in seen:
-        msg = f"two files of the checkpoint hold {name}; which one is meant, nobody can say"
+        msg = f"two files of the checkpoint hold {name}; it is unclear which one is meant"
         raise CheckpointError(msg)
 
 

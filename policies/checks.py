@@ -36,7 +36,8 @@ def require_finite(name: str, values: ArrayLike) -> NDArray[np.float32]:
         msg = f"{name} must hold numbers, got {type(values).__name__}"
         raise ValueError(msg) from error
     if not np.isfinite(array).all():
-        msg = f"{name} must be finite, got NaN or infinity in {int((~np.isfinite(array)).sum())} places"
+        bad = int((~np.isfinite(array)).sum())
+        msg = f"{name} must be finite, got NaN or infinity in {bad} places"
         raise ValueError(msg)
     return array
 

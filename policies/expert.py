@@ -1,4 +1,4 @@
-"""The scripted expert as a policy; it sees the simulator's state, not the picture."""
+"""The scripted expert as a policy; it sees the simulator's state, not the image."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ExpertPolicy:
     """Privileged: asks the scripted expert of the environment it is bound to."""
 
     needs_image = False
-    """Blind by design: the check before a run asks it nothing about pictures."""
+    """Blind by design: the check before a run asks it nothing about images."""
 
     def __init__(self) -> None:
         self.name = "expert"

@@ -1,4 +1,4 @@
-"""The picture of an observation: checked, and shrunk as evaluations on SimplerEnv do it."""
+"""The image of an observation: checked, and shrunk as evaluations on SimplerEnv do it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["area_means", "resized_square", "rgb_image"]
 
 
 def rgb_image(image: NDArray[np.uint8]) -> Image.Image:
-    """A picture for Pillow.
+    """An image for Pillow.
 
     Args:
         image: RGB, shape ``(H, W, 3)`` uint8.
@@ -29,19 +29,19 @@ def rgb_image(image: NDArray[np.uint8]) -> Image.Image:
 
 
 def resized_square(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """A larger picture shrunk to a square by the areas of its pixels, as SimplerEnv's policies do.
+    """A larger image shrunk to a square by the areas of its pixels, as SimplerEnv's policies do.
 
     Args:
         image: RGB, shape ``(H, W, 3)`` uint8.
-        side: of the square; a picture that is nowhere larger passes unchanged.
+        side: of the square; an image that is nowhere larger passes unchanged.
 
     Raises:
         ValueError: as :func:`rgb_image`.
     """
-    picture = rgb_image(image)
-    if max(picture.size) <= side:
+    pil = rgb_image(image)
+    if max(pil.size) <= side:
         return image
-    means = area_means(area_means(np.asarray(picture), side, axis=0), side, axis=1)
+    means = area_means(area_means(np.asarray(pil), side, axis=0), side, axis=1)
     return np.asarray(np.rint(means), dtype=np.uint8)
 
 

@@ -54,7 +54,8 @@ def _usable_device(name: str) -> torch.device:
         count = torch.cuda.device_count()
         if not torch.cuda.is_available() or (device.index or 0) >= count:
             msg = (
-                f"device {name!r} is not there: torch {torch.__version__} sees {count} CUDA devices; "
+                f"device {name!r} is not there: torch {torch.__version__} sees {count} CUDA "
+                "devices; "
                 "give device='cpu', or install a torch that fits the driver"
             )
             raise MissingExtraError(msg)

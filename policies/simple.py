@@ -1,4 +1,4 @@
-"""Policies that look at nothing: random motion and standing still."""
+"""Blind policies: random motion and standing still."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class RandomPolicy:
     """Uniform actions; the same seed gives the same actions in every episode.
 
     Args:
-        seed: of the generator, drawn anew at each reset.
+        seed: random seed; the generator restarts at each reset.
         action_low: lower end per dimension, shape ``(D,)``; taken from the environment by ``bind``.
         action_high: upper end per dimension.
     """
 
     needs_image = False
-    """Blind by design: the check before a run asks it nothing about pictures."""
+    """Blind by design: the check before a run asks it nothing about images."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class HoldPolicy:
     """
 
     needs_image = False
-    """Blind by design: the check before a run asks it nothing about pictures."""
+    """Blind by design: the check before a run asks it nothing about images."""
 
     def __init__(self) -> None:
         self.name = "hold"

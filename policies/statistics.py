@@ -1,4 +1,4 @@
-"""Statistics of the actions of a data set: from what a model says to the robot's units and back."""
+"""Statistics of the actions of a dataset: from what a model says to the robot's units and back."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import ConfigError, unknown_name
+from policies.base import FloatArray
 
 __all__ = ["ActionStatistics", "statistics_for", "translation_limits"]
 
-FloatArray = NDArray[np.float64]
 ROUNDING: Final = 1.001
 """A value that lies on its quantile must not be beyond it by half precision."""
 LEAST_M: Final = 1e-4
@@ -27,7 +27,7 @@ class ActionStatistics:
         q01: 1% quantile per dimension, shape ``(D,)``.
         q99: 99% quantile per dimension, shape ``(D,)``.
         mask: dimensions that are normalised; the others pass unchanged, shape ``(D,)``.
-        key: data set that they are of, ``unnorm_key``; None where nobody says.
+        key: dataset that they are of, ``unnorm_key``; None if unknown.
     """
 
     q01: FloatArray
@@ -37,7 +37,7 @@ class ActionStatistics:
 
     @classmethod
     def from_json(cls, action: Mapping[str, Any]) -> ActionStatistics:
-        """Read the ``action`` entry of a data set; without ``mask`` every dimension is normalised.
+        """Read the ``action`` entry of a dataset; without ``mask`` every dimension is normalised.
 
         Raises:
             ConfigError: if an array is missing, not finite, or not as long as the others.
@@ -89,7 +89,7 @@ def translation_limits(largest: FloatArray, scale: float = 1.0) -> tuple[float, 
 
 
 def statistics_for(norm_stats: Mapping[str, Any], key: str | None) -> ActionStatistics:
-    """Statistics of data set ``key``; a single data set needs no key.
+    """Statistics of dataset ``key``; a single dataset needs no key.
 
     Raises:
         ConfigError: if the key is unknown, or missing while there are several; lists the known.
@@ -101,7 +101,7 @@ def statistics_for(norm_stats: Mapping[str, Any], key: str | None) -> ActionStat
         raise ConfigError(msg)
     if key is None:
         if len(norm_stats) > 1:
-            msg = f"several data sets in norm_stats; pass unnorm_key=, one of {sorted(norm_stats)}"
+            msg = f"several datasets in norm_stats; pass unnorm_key=, one of {sorted(norm_stats)}"
             raise ConfigError(msg)
         key = next(iter(norm_stats))
     if key not in norm_stats:

@@ -2,7 +2,7 @@
 
 The label is what the expert would do; what is executed is the label plus noise and short bursts of
 wrong motion (DART, Laskey et al. 2017), so that the data hold ways back from mistakes. Every frame
-is labelled for both instructions: the same picture with the other object named is another sample.
+is labelled for both instructions: the same image with the other object named is another sample.
 
     python -m policies.learn.collect --scenes 1000000:1000600 --out data/demos/a.npz
 """
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from envs import make_env
 from envs.widowx.expert import expert_action
+from policies.base import FloatArray
 
 __all__ = ["FIRST_TRAINING_SCENE", "Noise", "Recorder", "collect"]
 
@@ -31,9 +32,7 @@ FIRST_TRAINING_SCENE: Final = 1_000_000
 
 STEPS_AFTER_SUCCESS: Final = 10
 DEPTH_CELL_PX: Final = 8
-"""Side of the squares over which the depth of a picture is averaged, pixels."""
-
-FloatArray = NDArray[np.float64]
+"""Side of the squares over which the depth of an image is averaged, pixels."""
 
 
 @dataclass
@@ -124,14 +123,14 @@ class Recorder:
         partial.rename(path)
 
 
-def cell_means(picture: FloatArray) -> FloatArray:
+def cell_means(depth: FloatArray) -> FloatArray:
     """Means over squares of 8 × 8 pixels, ``(H / 8, W / 8)``.
 
     >>> cell_means(np.ones((16, 8))).tolist()
     [[1.0], [1.0]]
     """
-    height, width = (side // DEPTH_CELL_PX for side in picture.shape)
-    cells = picture.reshape(height, DEPTH_CELL_PX, width, DEPTH_CELL_PX)
+    height, width = (side // DEPTH_CELL_PX for side in depth.shape)
+    cells = depth.reshape(height, DEPTH_CELL_PX, width, DEPTH_CELL_PX)
     return np.asarray(cells.mean(axis=(1, 3)))
 
 

@@ -40,7 +40,7 @@ class Batch:
         other: 1 where the instruction is the one that names the other object, ``(B,)``.
         image: shape ``(B, S, S, 3)`` uint8.
         chunk: this action and those that followed it, in the environment's units, ``(B, H, 7)``.
-        known: actions of the chunk that are anybody's plan, ``(B, H)``: an episode ends, and the
+        known: which actions of the chunk are known, ``(B, H)``: an episode ends, and the
             expert of the other instruction was never followed.
         prompt: row of the table of instructions, ``(B,)``.
         keypoints: of tool, named object, other object, target in [-1, 1], ``(B, 4, 2)``.
@@ -160,7 +160,7 @@ def _following(
 def shifted(
     image: NDArray[np.uint8], rng: np.random.Generator
 ) -> tuple[NDArray[np.uint8], FloatArray]:
-    """Move every picture by a few pixels; returns also the motion in units of [-1, 1]."""
+    """Move every image by a few pixels; returns also the motion in units of [-1, 1]."""
     side = image.shape[1]
     edge = ((0, 0), (SHIFT_PX, SHIFT_PX), (SHIFT_PX, SHIFT_PX), (0, 0))
     padded = np.pad(image, edge, mode="edge")

@@ -1,7 +1,7 @@
 """Teaching the depth network of ``spatialvla-mini`` what the renderer knows.
 
-The camera stands still, so that most of a picture is always as far away; what the network learns
-beside it are the arm and the things on the table.
+The camera stands still, so that most of an image is always as far away; what the network learns
+in addition to it are the arm and the objects on the table.
 """
 
 from __future__ import annotations

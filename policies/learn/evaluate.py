@@ -2,7 +2,7 @@
 
     python -m policies.learn.evaluate --policy openvla-mini --card
 
-Without ``--card`` one condition is run: clean, with a black picture (``--black``) or with the
+Without ``--card`` one condition is run: clean, with a black image (``--black``) or with the
 instruction naming the other object (``--swap-instruction``).
 """
 
@@ -37,7 +37,7 @@ class Condition:
 
     Attributes:
         name: of the row.
-        black: the policy sees a black picture.
+        black: the policy sees a black image.
         swap_instruction: the instruction names the other object.
         disturbance: of the environment, or None.
     """
@@ -168,7 +168,7 @@ def _plan(args: argparse.Namespace) -> list[tuple[Condition, range]]:
     if args.card:
         return [
             (Condition(name="clean"), scenes),
-            (Condition(name="black picture", black=True), scenes[:50]),
+            (Condition(name="black image", black=True), scenes[:50]),
             (Condition(name="other object named", swap_instruction=True), scenes[:50]),
         ]
     words = [w for w, on in (("black", args.black), ("swapped", args.swap_instruction)) if on]
@@ -189,7 +189,7 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=Path, help="default: the weights of the package")
     parser.add_argument("--scenes", default="0:100", help="first:end, end not included")
     parser.add_argument("--card", action="store_true", help="all conditions of the model card")
-    parser.add_argument("--black", action="store_true", help="the picture is black")
+    parser.add_argument("--black", action="store_true", help="the image is black")
     parser.add_argument("--swap-instruction", action="store_true", help="name the other object")
     parser.add_argument("--disturbance", help="of the environment")
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")

@@ -33,7 +33,7 @@ __all__ = ["FeatureCache"]
 log = logging.getLogger(__name__)
 
 VARIANTS: Final = 2
-"""The picture as it is, and one that is moved and relit."""
+"""The image as it is, and one that is moved and relit."""
 _BATCH: Final = 64
 _ARRAYS: Final = "features.npz"
 _NETWORK: Final = "depth.safetensors"
@@ -62,7 +62,7 @@ class FeatureCache:
         """Look at everything.
 
         Args:
-            data: pictures and instructions.
+            data: images and instructions.
             encoder: the frozen encoder.
             depth: network of its depth.
             seed: of the moved and relit variants.
@@ -111,7 +111,7 @@ class FeatureCache:
         Args:
             rows: of the demonstrations.
             other: 1 where the instruction is the other one.
-            rng: picks the variants; None takes the pictures as they are.
+            rng: picks the variants; None takes the images as they are.
         """
         which = np.zeros_like(rows) if rng is None else rng.integers(0, VARIANTS, len(rows))
         tokens = torch.from_numpy(self.tokens[rows, which, other].astype(np.float32))

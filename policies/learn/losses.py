@@ -1,4 +1,4 @@
-"""What the trainer minimises: errors of the action, points in the picture, positions in space."""
+"""What the trainer minimises: errors of the action, points in the image, positions in space."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class UnsupervisedTowerError(MonitorError, TypeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossWeights:
-    """Weights beside that of the action, which is 1.
+    """Weights relative to that of the action, which is 1.
 
     Attributes:
         keypoint: of the pixels of tool, objects and target.
@@ -72,7 +72,7 @@ def whole_loss(
         action: parts of the action's loss by name; their mean counts.
         batch: the samples.
         visual: what the tower found.
-        weights: of what it is taught beside the action.
+        weights: of the auxiliary losses.
     """
     if visual.positions is None:
         msg = "this model's tower finds no points; train it with the grounded-conv tower"

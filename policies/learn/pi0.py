@@ -34,7 +34,7 @@ __all__ = ["TrainablePI0"]
 
 ACTION_DIM: Final = 7
 DRAWS: Final = 4
-"""Of noise and time for each picture, which is looked at once."""
+"""Of noise and time for each image, which is looked at once."""
 EXPERT_WIDTH: Final = 96
 LEAST_STD: Final = 0.02
 """Of a rotation, radians: one that hardly varies is not blown up."""
@@ -48,11 +48,13 @@ LATER_WEIGHT: Final = 0.5
 
 @final
 class TrainablePI0:
-    """A new small model, or one from a checkpoint folder; its vision encoder is that of ``openvla-mini``.
+    """A new small model, or one from a checkpoint folder.
+
+    Its vision encoder is that of ``openvla-mini`` and stays frozen.
 
     Args:
         data: what it learns from.
-        init: folder to go on from; None begins anew.
+        init: folder to go on from; None starts from scratch.
         features: of the demonstrations.
     """
 
@@ -138,7 +140,8 @@ class TrainablePI0:
 def questioning(tokenizer: Tokenizer) -> Tokenizer:
     """A tokenizer that puts OpenVLA's question around an instruction, as BOS is put before it.
 
-    π0 is asked the bare instruction, and the vision encoder was trained with the question in lower case.
+    π0 is given the bare instruction; the vision encoder was trained with the question in lower
+    case.
     """
     out = Tokenizer.from_str(tokenizer.to_str())
     out.normalizer = Lowercase()

@@ -61,7 +61,7 @@ def new_trainable(
     Args:
         name: one of :data:`TRAINABLES`.
         data: what it will learn from.
-        init: checkpoint to go on from; None begins anew.
+        init: checkpoint to go on from; None starts from scratch.
         seed: of new weights.
         features: vision features of the demonstrations, for a policy with a frozen encoder.
 
@@ -79,7 +79,10 @@ def new_trainable(
     if not spec.frozen_vision:
         return cast("Trainable", make(data, init))
     if features is None:
-        msg = f"{name} is trained on vision features; compute them with python -m policies.learn.feature_cache"
+        msg = (
+            f"{name} is trained on vision features; compute them with "
+            "python -m policies.learn.feature_cache"
+        )
         raise ConfigError(msg)
     if len(features.tokens) != len(data):
         msg = (

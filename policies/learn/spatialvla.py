@@ -50,7 +50,7 @@ class TrainableSpatialVLA:
 
     Args:
         data: what it learns from.
-        init: folder to go on from; None begins anew.
+        init: folder to go on from; None starts from scratch.
         features: of the demonstrations.
     """
 
@@ -70,8 +70,10 @@ class TrainableSpatialVLA:
         self.statistics = statistics_for(self.recipe.statistics, None)
         matrix = camera_matrix(self.recipe.cameras, DATA_NAME, config.image_size, strict=True)
         self.intrinsic = torch.from_numpy(matrix)
-        picture = [config.image_token_id] * config.visual_tokens
-        self.prompts = torch.tensor([[*picture, *encoder.ids(text)] for text in data.instructions])
+        image_tokens = [config.image_token_id] * config.visual_tokens
+        self.prompts = torch.tensor(
+            [[*image_tokens, *encoder.ids(text)] for text in data.instructions]
+        )
 
     def groups(self) -> list[dict[str, Any]]:
         """Everything but tower, depth and words, which the tower reads as they are."""

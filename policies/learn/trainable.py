@@ -1,4 +1,4 @@
-"""What the trainer asks of a model: losses of a batch, answers to compare, files to leave behind."""
+"""The interface of a model in training: losses, predictions, and a checkpoint to write."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Trainable(Protocol):
             batch: the samples.
             rng: of what the loss draws.
             progress: share of the training that is over; labels may sharpen with it.
-            augment: change the light of the pictures.
+            augment: change the light of the images.
         """
         ...
 
@@ -57,7 +57,7 @@ def given_pixels(batch: Batch, rng: np.random.Generator | None) -> Tensor:
 
 
 def relit(pixels: Tensor, rng: np.random.Generator) -> Tensor:
-    """Change contrast, brightness and tint of every picture, ``(B, 3, S, S)`` in [-1, 1]."""
+    """Change contrast, brightness and tint of every image, ``(B, 3, S, S)`` in [-1, 1]."""
     draw = torch.from_numpy(rng.uniform(-1.0, 1.0, (len(pixels), 5)).astype(np.float32))
     gain = 1.0 + 0.25 * draw[:, 0, None, None, None]
     offset = 0.2 * draw[:, 1, None, None, None] + 0.05 * draw[:, 2:, None, None]

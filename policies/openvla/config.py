@@ -52,7 +52,7 @@ class ViTConfig:
 
     @property
     def patches(self) -> int:
-        """Number of patches of one picture."""
+        """Number of patches of one image."""
         return (self.image_size // self.patch_size) ** 2
 
 
@@ -142,7 +142,7 @@ class OpenVLAConfig:
         llm: sizes of the language model.
         pad_to_multiple_of: unused rows at the end of the vocabulary, after the action ids.
         n_action_bins: bin edges of the action tokens.
-        norm_stats: statistics by data set name.
+        norm_stats: statistics by dataset name.
         space_token_id: id that upstream appends to the prompt (29871), or None.
         source: the JSON that it was read from, kept to write it again.
     """
@@ -174,7 +174,7 @@ class OpenVLAConfig:
 
     @property
     def visual_tokens(self) -> int:
-        """Tokens that the picture takes in the language model's sequence."""
+        """Tokens that the image takes in the language model's sequence."""
         return self.grounded_conv.tokens if self.grounded_conv else self.towers[0].patches
 
     @property
@@ -217,13 +217,15 @@ class OpenVLAConfig:
         vocabulary, pad = self.llm.vocab_size, self.pad_to_multiple_of
         if pad < 0 or (pad and vocabulary % pad):
             msg = (
-                f"text_config.vocab_size {vocabulary} is no multiple of pad_to_multiple_of {pad}, so "
+                f"text_config.vocab_size {vocabulary} is no multiple of "
+                f"pad_to_multiple_of {pad}, so "
                 "the ids of the actions are not known"
             )
             raise ConfigError(msg)
         if self.n_action_bins < 2 or self.action_token_range[0] < 0:
             msg = (
-                f"n_action_bins is {self.n_action_bins}; it must be from 2 to the {self.token_base} "
+                f"n_action_bins is {self.n_action_bins}; it must be from 2 to the "
+                f"{self.token_base} "
                 "ids of the vocabulary"
             )
             raise ConfigError(msg)

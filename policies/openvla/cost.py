@@ -1,4 +1,4 @@
-"""What an answer costs a model that is too large to run here: reckoned from its sizes alone."""
+"""What an answer costs a model that is too large to run here: computed from its sizes alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["AnswerCost", "answer_cost"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerCost:
-    """Cost of one answer: the picture, the prompt, the greedy tokens and the samples beside them.
+    """Cost of one answer: the image, the prompt, the greedy tokens and the samples.
 
     Attributes:
         flops: of the matrix products, a multiplication and an addition counting as two.
@@ -39,11 +39,11 @@ def answer_cost(
     prompt_tokens: int = 20,
     bytes_per_number: int = 2,
 ) -> AnswerCost:
-    """Reckon :meth:`policies.openvla.model.OpenVLA.decode` for one picture.
+    """Reckon :meth:`policies.openvla.model.OpenVLA.decode` for one image.
 
     Args:
         config: of a model with pretrained towers.
-        samples: rows beside the greedy one.
+        samples: rows in addition to the greedy one.
         tokens: of an action.
         prompt_tokens: of the text, BOS included.
         bytes_per_number: of weights and cache; 2 for bfloat16.
@@ -52,7 +52,7 @@ def answer_cost(
         ConfigError: for the small tower, which is quick enough to be timed.
     """
     if config.grounded_conv is not None:
-        msg = "only models with pretrained towers are reckoned; time the small one instead"
+        msg = "only models with pretrained towers are supported; time the small one instead"
         raise ConfigError(msg)
     rows, prefix, llm = 1 + samples, config.visual_tokens + prompt_tokens, config.llm
     with torch.device("meta"):

@@ -1,7 +1,7 @@
 """The small vision tower of ``openvla-mini``: convolutions, keypoints, word-conditioned points.
 
 A policy trained from pixels on one machine does not bind the words of its instruction to a place in
-the picture by itself. Here the instruction asks the feature map for points, and training tells it
+the image by itself. Here the instruction asks the feature map for points, and training tells it
 where they are; what it finds goes to the language model as further visual tokens.
 """
 
@@ -28,7 +28,8 @@ class VisualTokens:
 
     Attributes:
         tokens: shape ``(B, n, C)``.
-        keypoints: found without words, (x, y) in [-1, 1], shape ``(B, K, 2)``; None in other towers.
+        keypoints: found without words, (x, y) in [-1, 1], shape ``(B, K, 2)``; None in other
+            towers.
         grounded: found by the instruction, shape ``(B, G, 2)``.
         positions: of the tool, named object, other object and target, metres, ``(B, 4, 3)``.
         heat: log-probability over the cells for tool, target, and each grounded point,
@@ -43,7 +44,7 @@ class VisualTokens:
 
 
 class GroundedConvTower(nn.Module):
-    """Picture and instruction embeddings in, visual tokens out."""
+    """Image and instruction embeddings in, visual tokens out."""
 
     def __init__(self, config: GroundedConvConfig, text_width: int) -> None:
         super().__init__()
@@ -87,7 +88,7 @@ class GroundedConvTower(nn.Module):
         self.fill_buffers()
 
     def fill_buffers(self) -> None:
-        """Compute the fixed grids: cell centres (x, y) of the fine map, positions of the patches."""
+        """Compute the fixed grids: cell centres (x, y) of the fine map, patch positions."""
         c = self.config
         self.register_buffer("grid", cell_centers(c.image_size // 4), persistent=False)
         position = sincos_2d(c.image_size // 16, c.embed)
@@ -96,7 +97,7 @@ class GroundedConvTower(nn.Module):
     def forward(
         self, pixels: Tensor, text: Tensor, text_mask: Tensor | None = None
     ) -> VisualTokens:
-        """Look at the picture with the instruction in mind.
+        """Look at the image with the instruction in mind.
 
         Args:
             pixels: shape ``(B, 3, S, S)``, in [-1, 1].

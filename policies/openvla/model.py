@@ -22,7 +22,7 @@ __all__ = ["ActionTokens", "OpenVLA", "Projector"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ActionTokens:
-    """Action tokens of one picture: row 0 greedy, further rows sampled.
+    """Action tokens of one image: row 0 greedy, further rows sampled.
 
     Attributes:
         ids: shape ``(1 + K, n)``.
@@ -52,7 +52,7 @@ class Projector(nn.Module):
 
 
 class OpenVLA(nn.Module):
-    """Picture and prompt in, action tokens out."""
+    """Image and prompt in, action tokens out."""
 
     vision_backbone: GroundedConvTower | VisionTowers
 
@@ -70,7 +70,7 @@ class OpenVLA(nn.Module):
         )
 
     def init_fan_in(self) -> None:
-        """Draw all weights anew by fan-in: at small widths the usual 0.02 does not learn."""
+        """Draw all weights again by fan-in: at small widths the usual 0.02 does not learn."""
         for module in self.language_model.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 module.reset_parameters()
@@ -85,17 +85,17 @@ class OpenVLA(nn.Module):
         self.language_model.model.rotary_emb = fresh
 
     def see(self, input_ids: Tensor, pixel_values: Tensor, mask: Tensor | None) -> VisualTokens:
-        """Visual tokens of pictures ``(B, C, S, S)``; only the small tower reads the words."""
+        """Visual tokens of images ``(B, C, S, S)``; only the small tower reads the words."""
         if isinstance(self.vision_backbone, GroundedConvTower):
             text = self.language_model.get_input_embeddings()(input_ids)
             return self.vision_backbone(pixel_values, text, mask)  # type: ignore[no-any-return]
         return VisualTokens(tokens=self.vision_backbone(pixel_values))
 
     def embed(self, input_ids: Tensor, visual: VisualTokens) -> Tensor:
-        """Input embeddings: BOS, the picture, the rest of the text."""
+        """Input embeddings: BOS, the image, the rest of the text."""
         text = self.language_model.get_input_embeddings()(input_ids)
-        picture = self.projector(visual.tokens.to(text.dtype))
-        return torch.cat([text[:, :1], picture, text[:, 1:]], dim=1)
+        image_tokens = self.projector(visual.tokens.to(text.dtype))
+        return torch.cat([text[:, :1], image_tokens, text[:, 1:]], dim=1)
 
     def forward(
         self,
@@ -163,7 +163,7 @@ class OpenVLA(nn.Module):
             input_ids: shape ``(1, n)``.
             pixel_values: shape ``(1, C, S, S)``.
             tokens: how many.
-            noise: Gumbel numbers of the rows to sample beside the greedy one, all in one batch,
+            noise: Gumbel numbers of the rows to sample next to the greedy one, all in one batch,
                 shape ``(K, tokens, action ids)``; see :func:`policies.sampling.gumbel_noise`.
             temperature: of the sampling, which is among the action ids only.
         """

@@ -1,4 +1,4 @@
-"""The OpenVLA policy: picture and instruction to seven tokens to an action."""
+"""The OpenVLA policy: image and instruction to seven tokens to an action."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class OpenVLAPolicy:
         return output if self._adapter is None else self._adapter.adapt(output)
 
     def preprocess(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Pixels for :meth:`infer` of an RGB picture ``(H, W, 3)`` uint8."""
+        """Pixels for :meth:`infer` of an RGB image ``(H, W, 3)`` uint8."""
         if self._squash:
             image = resized_square(image, self.config.image_size)
         return self._processor(image)

@@ -1,4 +1,4 @@
-"""Pictures for the vision towers, by Pillow and NumPy alone, equal to upstream's bit for bit."""
+"""Images for the vision towers, by Pillow and NumPy alone, equal to upstream's bit for bit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ImageProcessor"]
 IMAGENET: Final = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 HALF: Final = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 CROP_AREA: Final = 0.9
-"""Share of the picture that checkpoints fine-tuned with random crops want at test time."""
+"""Share of the image that checkpoints fine-tuned with random crops want at test time."""
 _STRATEGIES: Final = ("resize-naive", "letterbox", "resize-crop")
 _RESAMPLE: Final = {
     "bicubic": Image.Resampling.BICUBIC,
@@ -39,7 +39,7 @@ class ImageProcessor:
         means: per tower and channel.
         stds: per tower and channel.
         interpolations: per tower.
-        strategy: how a picture becomes a square: ``resize-naive`` squeezes it, ``letterbox`` adds
+        strategy: how an image becomes a square: ``resize-naive`` squeezes it, ``letterbox`` adds
             bars of the mean colour, ``resize-crop`` cuts the longer side off.
         center_crop: first cut to the middle 90% of the area.
     """
@@ -91,7 +91,7 @@ class ImageProcessor:
         )
 
     def __call__(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Pixels of one picture.
+        """Pixels of one image.
 
         Args:
             image: RGB, shape ``(H, W, 3)`` uint8.
@@ -100,17 +100,17 @@ class ImageProcessor:
             Shape ``(1, 3 * towers, S, S)`` float32.
 
         Raises:
-            ValueError: if the picture is anything else.
+            ValueError: if the image is anything else.
         """
-        picture = rgb_image(image)
+        pil = rgb_image(image)
         if self.center_crop:
-            picture = _middle(picture)
+            pil = _middle(pil)
         if self.strategy == "letterbox":
-            picture = _letterboxed(picture, self.means[-1])
+            pil = _letterboxed(pil, self.means[-1])
         square = self.strategy == "resize-naive"
         towers = zip(self.sizes, self.means, self.stds, self.interpolations, strict=True)
         stack = [
-            (_resized(picture, size, how, square=square) - np.asarray(mean, np.float32))
+            (_resized(pil, size, how, square=square) - np.asarray(mean, np.float32))
             / np.asarray(std, np.float32)
             for size, mean, std, how in towers
         ]
@@ -124,29 +124,29 @@ def _known_strategy(data: Mapping[str, Any]) -> str:
     return strategy
 
 
-def _resized(picture: Image.Image, size: int, how: str, *, square: bool) -> NDArray[np.float32]:
+def _resized(pil: Image.Image, size: int, how: str, *, square: bool) -> NDArray[np.float32]:
     """Pixels on [0, 1], shape ``(size, size, 3)``: squeezed, or the middle at its own shape."""
     width = height = size
     if not square:
-        shorter = min(picture.size)
-        width, height = (int(size * side / shorter) for side in picture.size)
-    resized = picture.resize((width, height), resample=_RESAMPLE[how])
+        shorter = min(pil.size)
+        width, height = (int(size * side / shorter) for side in pil.size)
+    resized = pil.resize((width, height), resample=_RESAMPLE[how])
     left, top = round((width - size) / 2.0), round((height - size) / 2.0)
     cut = resized.crop((left, top, left + size, top + size))
     return np.asarray(cut, dtype=np.float32) / np.float32(255.0)
 
 
-def _letterboxed(picture: Image.Image, mean: tuple[float, ...]) -> Image.Image:
-    """The picture between bars of the mean colour; an odd pixel stays unfilled, as upstream."""
-    longer = max(picture.size)
-    sideways, upright = ((longer - side) // 2 for side in picture.size)
+def _letterboxed(pil: Image.Image, mean: tuple[float, ...]) -> Image.Image:
+    """The image between bars of the mean colour; an odd pixel stays unfilled, as upstream."""
+    longer = max(pil.size)
+    sideways, upright = ((longer - side) // 2 for side in pil.size)
     colour = tuple(int(value * 255) for value in mean)
-    return ImageOps.expand(picture, border=(sideways, upright, sideways, upright), fill=colour)
+    return ImageOps.expand(pil, border=(sideways, upright, sideways, upright), fill=colour)
 
 
-def _middle(picture: Image.Image) -> Image.Image:
-    width, height = picture.size
+def _middle(pil: Image.Image) -> Image.Image:
+    width, height = pil.size
     side = CROP_AREA**0.5
     left, top = width * (1.0 - side) / 2.0, height * (1.0 - side) / 2.0
     box = (left, top, left + width * side, top + height * side)
-    return picture.resize(picture.size, resample=Image.Resampling.BILINEAR, box=box)
+    return pil.resize(pil.size, resample=Image.Resampling.BILINEAR, box=box)

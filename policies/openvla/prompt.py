@@ -71,5 +71,5 @@ def prompt_ids(
         bos: put in front where the tokenizer does not do so itself; None leaves it to that.
     """
     ids = list(tokenizer.encode(build_prompt(instruction, template)).ids)
-    # The picture comes right behind BOS; without it, it would come behind the first word.
+    # The image comes right behind BOS; without it, it would come behind the first word.
     return ids if bos is None or ids[:1] == [bos] else [bos, *ids]

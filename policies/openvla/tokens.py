@@ -8,11 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from policies.base import FloatArray
 from policies.statistics import ActionStatistics, statistics_for
 
 __all__ = ["ActionStatistics", "bin_centers", "decode_ids", "encode_actions", "statistics_for"]
-
-FloatArray = NDArray[np.float64]
 
 
 def bin_centers(n_bins: int = 256) -> FloatArray:

@@ -19,7 +19,7 @@ REGISTERS = 4
 
 
 class VisionTowers(nn.Module):
-    """One or two towers over the same picture; their patch features are joined on channels."""
+    """One or two towers over the same image; their patch features are joined on channels."""
 
     def __init__(self, configs: tuple[ViTConfig, ...]) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ __all__ = ["LoadedPI0", "build_model", "fill_buffers", "load_model"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LoadedPI0:
-    """A model and what its weight file held beside the weights.
+    """A model and what its weight file held in addition to the weights.
 
     Attributes:
         model: filled, in evaluation mode, without the expert's language head.

@@ -1,7 +1,7 @@
 """What a π0 checkpoint's ``config.json`` says, in any of the four forms that are published.
 
-Three fields go beyond those forms: ``vlm_config`` and ``dit_config`` beside LeRobot's own (widths of
-small models that no published variant name stands for), and ``grounded_conv`` (the small tower of
+Three fields go beyond those forms: ``vlm_config`` and ``dit_config`` next to LeRobot's own (widths
+of small models without a published variant name), and ``grounded_conv`` (the small tower of
 ``pi0-mini``).
 """
 
@@ -44,7 +44,7 @@ _FOREIGN: Final = (
 
 
 class Layout(str, Enum):
-    """Who wrote the checkpoint; this fixes how pictures are resized and statistics applied."""
+    """Who wrote the checkpoint; this fixes how images are resized and statistics applied."""
 
     LEROBOT = "lerobot"
     """LeRobot since 0.4, as ``lerobot/pi0_base``."""
@@ -63,7 +63,7 @@ class PI0CheckpointConfig:
     Attributes:
         layout: who wrote the checkpoint.
         model: transformers' configuration.
-        cameras: names of the pictures, in the order of the prefix.
+        cameras: names of the images, in the order of the prefix.
         state_dim: numbers of the robot's state that the checkpoint was trained with.
         action_dim: numbers of its actions; None where only the statistics know.
         norm_modes: by ``STATE`` and ``ACTION``: ``MEAN_STD``, ``QUANTILES``, ``MIN_MAX``,
@@ -184,7 +184,7 @@ def _model_fields(data: Mapping[str, Any], layout: Layout) -> dict[str, Any]:
         given["max_action_dim"] = given["max_state_dim"] = data.get("action_dim", 32)
     resolution = data.get("image_resolution") or data.get("resize_imgs_with_padding")
     if resolution is not None and "vlm_config" not in given and list(resolution) != [224, 224]:
-        msg = f"config.json asks for pictures of {list(resolution)}; only [224, 224] is published"
+        msg = f"config.json asks for images of {list(resolution)}; only [224, 224] is published"
         raise ConfigError(msg)
     return given
 

@@ -1,4 +1,4 @@
-"""Sampling of π0: one prefix (pictures and words), then a few Euler steps per draw of noise.
+"""Sampling of π0: one prefix (images and words), then a few Euler steps per draw of noise.
 
 The prefix goes through PaliGemma once; its keys and values are then repeated for a batch of draws,
 so that K further plans cost K rows of the small action expert and not K whole inferences.
@@ -23,13 +23,13 @@ __all__ = ["Flow", "Prefix", "encode_prefix", "integrate", "join", "read_prefix"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prefix:
-    """Pictures and words as the action expert sees them.
+    """Images and words as the action expert sees them.
 
     Attributes:
         cache: keys and values of each layer, a row an observation.
         mask: ones, shape ``(1, n)``, or a row an observation.
         first: what PaliGemma makes of the first token, shape ``(width,)``; it belongs to the first
-            picture and has seen the words only if attention goes both ways.
+            image and has seen the words only if attention goes both ways.
     """
 
     cache: Any
@@ -56,7 +56,7 @@ class Flow:
 def encode_prefix(
     model: PI0ForConditionalGeneration, input_ids: Tensor, pixel_values: Tensor
 ) -> Prefix:
-    """Send pictures and words through PaliGemma once.
+    """Send images and words through PaliGemma once.
 
     A camera that is missing is left out: upstream masks its tokens, which then count neither for
     attention nor for positions.
@@ -70,7 +70,7 @@ def encode_prefix(
 
 
 def embed(model: PI0ForConditionalGeneration, input_ids: Tensor, pixel_values: Tensor) -> Tensor:
-    """Embeddings of pictures and words, ``(1, n, width)``; arguments as :func:`encode_prefix`."""
+    """Embeddings of images and words, ``(1, n, width)``; arguments as :func:`encode_prefix`."""
     tower = model.model.vlm.vision_tower
     if isinstance(tower, GroundedConvTower):
         words = model.model.vlm.get_input_embeddings()(input_ids)
@@ -79,8 +79,8 @@ def embed(model: PI0ForConditionalGeneration, input_ids: Tensor, pixel_values: T
     config = model.config.vlm_config
     vision = config.vision_config
     places = pixel_values.shape[1] * (vision.image_size // vision.patch_size) ** 2
-    pictures = input_ids.new_full((1, places), config.image_token_id)
-    ids = torch.cat([pictures, input_ids], dim=1)
+    image_tokens = input_ids.new_full((1, places), config.image_token_id)
+    ids = torch.cat([image_tokens, input_ids], dim=1)
     seen = torch.ones(pixel_values.shape[:2], dtype=torch.bool, device=ids.device)
     embedded: Tensor = model.model.embed_prefix(ids, pixel_values, seen)
     return embedded
@@ -94,12 +94,12 @@ def join(model: PI0ForConditionalGeneration, seen: Tensor, words: Tensor) -> Ten
         seen: its tokens, ``(B, n, channels)``.
         words: embedded, ``(B, m, width)``.
     """
-    picture = model.model.vlm.multi_modal_projector(seen.to(words.dtype))
-    return torch.cat([picture, words], dim=1)
+    image_tokens = model.model.vlm.multi_modal_projector(seen.to(words.dtype))
+    return torch.cat([image_tokens, words], dim=1)
 
 
 def read_prefix(model: PI0ForConditionalGeneration, embedded: Tensor) -> Prefix:
-    """Send embedded pictures and words ``(B, n, width)`` through PaliGemma."""
+    """Send embedded images and words ``(B, n, width)`` through PaliGemma."""
     mask = embedded.new_ones(embedded.shape[:2], dtype=torch.long)
     out = model.model.vlm(
         inputs_embeds=embedded,

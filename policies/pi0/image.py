@@ -1,6 +1,6 @@
-"""Pictures for π0 by Pillow and NumPy: fit into a square, pad with black, scale to [-1, 1].
+"""Images for π0 by Pillow and NumPy: fit into a square, pad with black, scale to [-1, 1].
 
-Upstream does this in three ways that differ in smoothing and in where the picture sits; a
+Upstream does this in three ways that differ in smoothing and in where the image sits; a
 checkpoint sees the one it was trained with.
 """
 
@@ -24,7 +24,7 @@ FloatImage = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeStyle:
-    """How a picture becomes a square.
+    """How an image becomes a square.
 
     Attributes:
         smooth: average over the pixels that fall together and round to whole numbers, as Pillow
@@ -47,13 +47,14 @@ STYLES: Final[Mapping[Layout, ResizeStyle]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageFit:
-    """How pictures of any size reach the model.
+    """How images of any size reach the model.
 
     Attributes:
         size: side of the square, pixels.
         style: see :class:`ResizeStyle`.
-        squash: first shrink to the square without keeping the aspect ratio, by areas: the fine-tunes
-            on Bridge and Fractal data saw such pictures, and the SimplerEnv evaluations do this.
+        squash: first shrink to the square without keeping the aspect ratio, by areas: the
+            fine-tunes
+            on Bridge and Fractal data saw such images, and the SimplerEnv evaluations do this.
     """
 
     size: int
@@ -62,7 +63,7 @@ class ImageFit:
 
 
 def prepare_image(image: NDArray[np.uint8], fit: ImageFit) -> FloatImage:
-    """Pixels of one picture.
+    """Pixels of one image.
 
     Args:
         image: RGB, shape ``(H, W, 3)`` uint8.
@@ -72,7 +73,7 @@ def prepare_image(image: NDArray[np.uint8], fit: ImageFit) -> FloatImage:
         Shape ``(3, size, size)``, in [-1, 1]; black is -1.
 
     Raises:
-        ValueError: if the picture is anything else.
+        ValueError: if the image is anything else.
     """
     array = np.asarray(rgb_image(image))
     if fit.squash:
@@ -83,20 +84,20 @@ def prepare_image(image: NDArray[np.uint8], fit: ImageFit) -> FloatImage:
 
 
 def _resized(array: NDArray[np.uint8], fit: ImageFit) -> FloatImage:
-    """The picture on [0, 1], as large as it fits without changing its shape."""
+    """The image on [0, 1], as large as it fits without changing its shape."""
     height, width = array.shape[:2]
     if (height, width) != (fit.size, fit.size):
         ratio = max(width / fit.size, height / fit.size)
         height, width = int(height / ratio), int(width / ratio)
         if not height or not width:
             msg = (
-                f"image is {array.shape[0]}×{array.shape[1]}: of so narrow a picture nothing is "
+                f"image is {array.shape[0]}×{array.shape[1]}: of so narrow an image nothing is "
                 f"left in a square of {fit.size}; give the camera's own, or load with squash=True"
             )
             raise ValueError(msg)
     if fit.style.smooth:
-        picture = Image.fromarray(array).resize((width, height), Image.Resampling.BILINEAR)
-        return np.asarray(picture, dtype=np.float32) / np.float32(255.0)
+        pil = Image.fromarray(array).resize((width, height), Image.Resampling.BILINEAR)
+        return np.asarray(pil, dtype=np.float32) / np.float32(255.0)
     scaled = array.astype(np.float32) / np.float32(255.0)
     return _between(_between(scaled, height, axis=0), width, axis=1)
 

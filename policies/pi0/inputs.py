@@ -35,7 +35,7 @@ class InputReader:
     Args:
         config: of the checkpoint.
         scaling: of its states.
-        fit: how pictures reach the model.
+        fit: how images reach the model.
         tokenizer: folder of tokenizer.json, opened when the first instruction comes.
         read_state: layout of the state; None leaves it out.
     """
@@ -57,7 +57,7 @@ class InputReader:
         self._said_stateless = False
 
     def pixels(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Pixels of an RGB picture ``(H, W, 3)`` uint8, shape ``(1, 3, S, S)``."""
+        """Pixels of an RGB image ``(H, W, 3)`` uint8, shape ``(1, 3, S, S)``."""
         return prepare_image(image, self.fit)[None]
 
     def ids(self, instruction: str) -> list[int]:

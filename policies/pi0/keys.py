@@ -35,7 +35,7 @@ _EMBEDDING: Final = "model.vlm.language_model.embed_tokens.weight"
 
 
 def is_statistic(key: str) -> bool:
-    """Whether a tensor belongs to the statistics that LeRobot's first port kept beside weights."""
+    """Return whether a tensor is one of the statistics of LeRobot's first port."""
     return key.startswith(_STATISTICS)
 
 

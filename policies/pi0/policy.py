@@ -1,4 +1,4 @@
-"""The π0 policy: pictures, instruction and state to a plan, with K further draws beside it."""
+"""The π0 policy: images, instruction and state to a plan, with K further draws beside it."""
 
 from __future__ import annotations
 
@@ -190,17 +190,17 @@ class PI0Policy:
         return output if self._adapter is None else self._adapter.adapt(output)
 
     def preprocess(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Pixels for :meth:`infer` of an RGB picture ``(H, W, 3)`` uint8, ``(1, 3, S, S)``."""
+        """Pixels for :meth:`infer` of an RGB image ``(H, W, 3)`` uint8, ``(1, 3, S, S)``."""
         return self.inputs.pixels(image)
 
     def prefix_change(self, observation: Observation) -> float | None:
-        """How far the first token, a part of the picture, moves when the words are turned round.
+        """How far the first token, a part of the image, moves when the words are turned round.
 
         Attention goes both ways in π0's prefix, so the words, which come later, must reach it; with
         a causal mask this is exactly 0. The check before a run asks for it.
 
         Returns:
-            Relative change in [0, 1]; None where turning the words round changes nothing.
+            Relative change in [0, 1]; None if reversing the words changes nothing.
         """
         ids = self.inputs.ids(observation.instruction or self._instruction)
         turned = [ids[0], *reversed(ids[1:])]
@@ -259,9 +259,10 @@ class PI0Policy:
         robots = _ROBOT_DIM if self._adapter is not None else None
         dim = given or robots or self.config.action_dim or self.statistics.action.size
         if (given is not None and given < 1) or dim > min(widest, self.statistics.action.size):
+            shown, size = dim if given is None else given, self.statistics.action.size
             msg = (
-                f"an action of {dim if given is None else given} numbers does not fit: the model gives {widest}, the "
-                f"statistics know {self.statistics.action.size}; give action_dim"
+                f"an action of {shown} numbers does not fit: the model gives {widest}, the "
+                f"statistics know {size}; give action_dim"
             )
             raise ConfigError(msg)
         return dim

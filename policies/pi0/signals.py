@@ -1,4 +1,4 @@
-"""What a flow says about its own certainty, beside its plan."""
+"""Uncertainty signals of a flow policy, in addition to its action chunk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The robot's state as the data sets of the SimplerEnv evaluations write it."""
+"""The robot's state as the datasets of the SimplerEnv evaluations write it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOP_DOWN: Final = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]
 
 
 def bridge_state(observation: Observation) -> FloatArray | None:
-    """Bridge: place [m], roll, pitch, yaw from pointing down [rad], a zero, opening; ``(8,)``."""
+    """Bridge: position [m], roll, pitch, yaw from pointing down [rad], 0, opening; ``(8,)``."""
     pose = _pose(observation)
     if pose is None:
         return None
@@ -29,7 +29,7 @@ def bridge_state(observation: Observation) -> FloatArray | None:
 
 
 def fractal_state(observation: Observation) -> FloatArray | None:
-    """Fractal (Google Robot): place [m], quaternion x, y, z, w, closure; ``(8,)``."""
+    """Fractal (Google Robot): position [m], quaternion x, y, z, w, closure; ``(8,)``."""
     pose = _pose(observation)
     if pose is None:
         return None
@@ -41,8 +41,10 @@ def joint_state(observation: Observation) -> FloatArray | None:
     """Joints as the environment gives them, then the opening where it is known."""
     if observation.joint_positions is None:
         return None
-    opening = [] if observation.gripper is None else [float(observation.gripper)]
-    return np.concatenate([np.asarray(observation.joint_positions, dtype=np.float64), opening])
+    joints = np.asarray(observation.joint_positions, dtype=np.float64)
+    if observation.gripper is None:
+        return joints.copy()
+    return np.concatenate([joints, np.ravel(observation.gripper)])
 
 
 STATES: Final[Mapping[str, StateReader]] = MappingProxyType(
@@ -53,19 +55,23 @@ STATES: Final[Mapping[str, StateReader]] = MappingProxyType(
 BY_ROBOT: Final[Mapping[str, str]] = MappingProxyType(
     {"widowx": "bridge", "google_robot": "fractal"}
 )
-"""The layout of each robot's public data set."""
+"""The layout of each robot's public dataset."""
 
 
 def _pose(observation: Observation) -> tuple[FloatArray, FloatArray, float] | None:
-    place, turn, opening = (
+    position, orientation, opening = (
         observation.tcp_position,
         observation.tcp_quaternion,
         observation.gripper,
     )
-    if place is None or turn is None or opening is None:
+    if position is None or orientation is None or opening is None:
         return None
-    quaternion = np.asarray(turn, dtype=np.float64)
-    return np.asarray(place, dtype=np.float64), quaternion, float(np.asarray(opening).reshape(()))
+    quaternion = np.asarray(orientation, dtype=np.float64)
+    return (
+        np.asarray(position, dtype=np.float64),
+        quaternion,
+        float(np.asarray(opening).reshape(())),
+    )
 
 
 def _matrix(quaternion: FloatArray) -> FloatArray:

@@ -149,7 +149,7 @@ def read_statistics(
     if not table and set(modes.values()) != {"IDENTITY"}:
         msg = (
             f"{folder} carries no statistics, so its actions have no units; give norm_stats=FILE "
-            "(openpi's norm_stats.json or LeRobot's stats.json of the data set), or "
+            "(openpi's norm_stats.json or LeRobot's stats.json of the dataset), or "
             f"norm_stats={NO_STATISTICS!r} to take the model's numbers as they are"
         )
         raise ConfigError(msg)
@@ -248,7 +248,7 @@ def _array(given: Mapping[str, Any], name: str) -> FloatArray:
     values = np.asarray(given[name], dtype=np.float64).reshape(-1)
     if not np.isfinite(values).all():
         msg = (
-            f"the statistics' {name!r} is not finite: the checkpoint was saved without a data set; "
+            f"the statistics' {name!r} is not finite: the checkpoint was saved without a dataset; "
             "give norm_stats=FILE"
         )
         raise ConfigError(msg)

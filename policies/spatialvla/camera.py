@@ -13,19 +13,19 @@ from monitor.errors import ConfigError, unknown_name
 __all__ = ["camera_matrix", "scale_matrix", "usable_matrix"]
 
 DEFAULT: Final = "default"
-"""Entry for data sets that have none of their own."""
+"""Entry for datasets that have none of their own."""
 
 
 def scale_matrix(
     matrix: ArrayLike, *, width: float, height: float, side: int
 ) -> NDArray[np.float32]:
-    """A camera matrix for the picture as the model gets it.
+    """A camera matrix for the image as the model gets it.
 
     Args:
-        matrix: pixels of the camera's own picture, shape ``(3, 3)``.
-        width: of that picture, pixels.
-        height: of that picture, pixels.
-        side: of the model's square picture, pixels.
+        matrix: pixels of the camera's own image, shape ``(3, 3)``.
+        width: of that image, pixels.
+        height: of that image, pixels.
+        side: of the model's square image, pixels.
 
     >>> scale_matrix([[640, 0, 320], [0, 640, 240], [0, 0, 1]], width=640, height=480, side=224)[0]
     array([224.,   0., 112.], dtype=float32)
@@ -60,12 +60,12 @@ def usable_matrix(matrix: ArrayLike) -> NDArray[np.float32]:
 def camera_matrix(
     cameras: Mapping[str, Any], key: str, side: int, *, strict: bool = False
 ) -> NDArray[np.float32]:
-    """The matrix of a data set's camera, ``(3, 3)``, pixels of the model's picture.
+    """The matrix of a dataset's camera, ``(3, 3)``, pixels of the model's image.
 
     Args:
         cameras: ``intrinsic_config`` of the processor.
-        key: data set.
-        side: of the model's square picture, pixels.
+        key: dataset.
+        side: of the model's square image, pixels.
         strict: the key must be there; otherwise the default camera stands in, as upstream has it.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Sizes of a SpatialVLA model, read from ``config.json`` in the format of the published checkpoints.
+"""Sizes of a SpatialVLA model, read from ``config.json`` in the published format.
 
 The nested configurations become those of transformers; a field that they do not know is bookkeeping
 of the library that wrote the file and is left out. A size that the file leaves out has the default
@@ -51,7 +51,7 @@ class SpatialVLAConfig:
         action_token_begin: first of the action ids.
         action_tokens: how many action ids there are.
         spatial_tokens: their embeddings are a table of their own.
-        bos_token_id: begins the text after the picture.
+        bos_token_id: begins the text after the image.
         eos_token_ids: end the answer; they are no action.
         points_per_side: points in space per patch, along each of its sides.
         frequencies: of the encoding of these points.
@@ -87,7 +87,7 @@ class SpatialVLAConfig:
 
     @property
     def visual_tokens(self) -> int:
-        """Tokens that the picture takes in the language model's sequence."""
+        """Tokens that the image takes in the language model's sequence."""
         if isinstance(self.vision, GroundedConvConfig):
             return self.vision.tokens
         return int((self.vision.image_size // self.vision.patch_size) ** 2)

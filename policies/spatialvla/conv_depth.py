@@ -1,4 +1,4 @@
-"""Depth of a picture by a few convolutions: what ``spatialvla-mini`` has in ZoeDepth's place.
+"""Depth of an image by a few convolutions: what ``spatialvla-mini`` has in ZoeDepth's place.
 
 ZoeDepth alone is 300 times as large as the whole small policy. Like it, this network is trained by
 itself first and then left as it is.
@@ -26,7 +26,7 @@ class ConvDepthConfig:
     """Sizes of the network.
 
     Attributes:
-        stem: channels at a quarter of the picture's side.
+        stem: channels at a quarter of the image's side.
         width: channels at an eighth of it.
     """
 
@@ -35,7 +35,7 @@ class ConvDepthConfig:
 
 
 class ConvDepth(nn.Module):
-    """Picture in, metres out."""
+    """Image in, metres out."""
 
     def __init__(self, config: ConvDepthConfig) -> None:
         super().__init__()

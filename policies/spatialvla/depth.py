@@ -1,4 +1,4 @@
-"""Depth of a picture by ZoeDepth, prepared as SpatialVLA prepares it."""
+"""Depth of an image by ZoeDepth, prepared as SpatialVLA prepares it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.nn import functional
 __all__ = ["estimate_depth", "for_depth"]
 
 PAD: Final = 31
-"""Pixels reflected around the picture, so that the estimate holds up to its border."""
+"""Pixels reflected around the image, so that the estimate holds up to its border."""
 SIDE: Final = 384
 """Side of ZoeDepth's input, pixels."""
 

@@ -1,8 +1,8 @@
-"""SpatialVLA: SigLIP patches with their places in space, and Gemma 2 that emits action tokens.
+"""SpatialVLA: SigLIP patches with their positions in space, and Gemma 2 that emits action tokens.
 
 The modules carry the names of the published checkpoints (Qu et al. 2025); towers, depth and
-language model are those of transformers, without its generation: the prefix is read both ways, which
-a causal mask would silently undo.
+language model are those of transformers, without its generation: attention in the prefix is
+bidirectional, which a causal mask would silently undo.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["Answer", "Prefix", "SpatialVLA"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prefix:
-    """What the language model made of picture and prompt.
+    """What the language model made of image and prompt.
 
     Attributes:
         states: last hidden states, ``(1, n, width)``.
@@ -69,7 +69,7 @@ class _Projector(nn.Module):
 
 
 class SpatialVLA(nn.Module):
-    """Picture, camera and prompt in, action tokens out."""
+    """Image, camera and prompt in, action tokens out."""
 
     vision_tower: SiglipVisionModel | GroundedConvTower
     vision_zoe_model: ZoeDepthForDepthEstimation | ConvDepth | None
@@ -139,7 +139,7 @@ class SpatialVLA(nn.Module):
 
         Args:
             depth: of every pixel, metres, ``(B, 1, S, S)``.
-            intrinsic: camera matrix for this picture's size, pixels, ``(3, 3)``.
+            intrinsic: camera matrix for this image's size, pixels, ``(3, 3)``.
         """
         patch, per_side = self.config.patch_size, self.config.points_per_side
         centres = patch_centres(self.config.image_size, patch, per_side).to(depth)
@@ -148,7 +148,7 @@ class SpatialVLA(nn.Module):
         )
 
     def look(self, pixels: Tensor, words: Tensor | None) -> Tensor:
-        """Features of the picture's tokens as the tower leaves them, ``(B, n, visual width)``.
+        """Features of the image's tokens as the tower leaves them, ``(B, n, visual width)``.
 
         Args:
             pixels: in [0, 1], ``(B, 3, S, S)``.
@@ -170,23 +170,23 @@ class SpatialVLA(nn.Module):
         """
         if self.position_embedding_3d is not None and points is not None:
             places = self.position_embedding_3d(points)
-            # Tokens that the small tower has beside its patches stand for no one place.
+            # Tokens that the small tower has in addition to its patches have no position.
             seen = seen + functional.pad(places, (0, 0, 0, seen.shape[1] - places.shape[1]))
         projected: Tensor = self.multi_modal_projector(seen)
         return projected
 
     def see(self, pixels: Tensor, intrinsic: Tensor, words: Tensor | None = None) -> Tensor:
-        """Features of the picture for the language model, ``(B, n, width)``."""
+        """Features of the image for the language model, ``(B, n, width)``."""
         seen = self.look(pixels, words)
         if self.position_embedding_3d is None:
             return self.project(seen, None)
         return self.project(seen, self.points(pixels, intrinsic))
 
     def embed(self, input_ids: Tensor, pixels: Tensor, intrinsic: Tensor) -> Tensor:
-        """Input embeddings: the prompt with the picture in the place of its image tokens.
+        """Input embeddings: the prompt with the image in the place of its image tokens.
 
         Raises:
-            ValueError: if the prompt has not one image token for each token of the picture.
+            ValueError: if the prompt has not one image token for each token of the image.
         """
         text = self._text(input_ids)
         count = self.config.visual_tokens
@@ -222,7 +222,7 @@ class SpatialVLA(nn.Module):
         Args:
             input_ids: shape ``(1, n)``.
             pixels: in [0, 1], ``(1, 3, S, S)``.
-            intrinsic: camera matrix for this picture's size, pixels, ``(3, 3)``.
+            intrinsic: camera matrix for this image's size, pixels, ``(3, 3)``.
         """
         cache = DynamicCache(config=self.language_model.config)
         embedded = self.embed(input_ids, pixels, intrinsic)
@@ -300,14 +300,14 @@ class SpatialVLA(nn.Module):
         if int(at.sum()) != count * len(input_ids):
             msg = (
                 f"input_ids hold {int(at.sum())} image tokens (id {self.config.image_token_id}); "
-                f"the picture has {count} patches"
+                f"the image has {count} patches"
             )
             raise ValueError(msg)
         text: Tensor = self.language_model.get_input_embeddings()(input_ids)
         return text
 
     def _placed(self, input_ids: Tensor, text: Tensor, features: Tensor) -> Tensor:
-        """A prompt's embeddings with the picture's features in their place."""
+        """A prompt's embeddings with the image's features in their place."""
         at = input_ids == self.config.image_token_id
         # As upstream: divided here, multiplied again where the language model scales its input.
         features = features / self.config.text.hidden_size**0.5

@@ -1,4 +1,4 @@
-"""The SpatialVLA policy: picture, camera and instruction to twelve tokens to four actions."""
+"""The SpatialVLA policy: image, camera and instruction to twelve tokens to four actions."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ class SpatialVLAPolicy:
         out = self.model.answer(prefix, count)
         ids = out.ids.cpu().numpy()
         whole = np.zeros(count, dtype=np.int64)
-        # As upstream: what the model left out becomes the first cell of its group, and is no
-        # action that anybody should trust, which ``decode_ok`` says.
+        # As upstream: what the model left out becomes the first cell of its group, and is not
+        # an action to trust, as ``decode_ok`` says.
         whole[: len(ids)] = ids
         normalized = self.grid.decode(whole)
         chunk = self.statistics.unnormalize(normalized)
@@ -151,7 +151,7 @@ class SpatialVLAPolicy:
         return output if self._adapter is None else self._adapter.adapt(output)
 
     def preprocess(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Pixels for :meth:`infer` of an RGB picture ``(H, W, 3)`` uint8."""
+        """Pixels for :meth:`infer` of an RGB image ``(H, W, 3)`` uint8."""
         if self._squash:
             image = resized_square(image, self.config.image_size)
         return self._processor(image)
@@ -165,13 +165,13 @@ class SpatialVLAPolicy:
         return self.grid.encode(actions)
 
     def prefix_change(self, observation: Observation) -> float | None:
-        """How far the first token, a part of the picture, moves when the words are turned round.
+        """How far the first token, a part of the image, moves when the words are turned round.
 
         The prefix is read both ways, so the words, which come later, must reach it; with a causal
         mask this is exactly 0. The check before a run asks for it.
 
         Returns:
-            Relative change in [0, 1]; None where turning the words round changes nothing.
+            Relative change in [0, 1]; None if reversing the words changes nothing.
         """
         ids = self._ids(observation.instruction or self._instruction)
         start = self.config.visual_tokens + 1

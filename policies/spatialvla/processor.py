@@ -1,4 +1,4 @@
-"""Pictures for the model, by Pillow and NumPy alone, equal to upstream's bit for bit."""
+"""Images for the model, by Pillow and NumPy alone, equal to upstream's bit for bit."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class ImageProcessor:
         width: pixels.
         height: pixels.
         resample: Pillow's number of the interpolation, 3 is bicubic.
-        factor: on the 0..255 of the picture.
-        mean: per channel; None where the picture is not normalised here.
+        factor: on the 0..255 of the image.
+        mean: per channel; None where the image is not normalised here.
         std: per channel.
     """
 
@@ -70,7 +70,7 @@ class ImageProcessor:
         )
 
     def __call__(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Pixels of one picture.
+        """Pixels of one image.
 
         Args:
             image: RGB, shape ``(H, W, 3)`` uint8.
@@ -79,12 +79,10 @@ class ImageProcessor:
             Shape ``(1, 3, height, width)`` float32.
 
         Raises:
-            ValueError: if the picture is anything else.
+            ValueError: if the image is anything else.
         """
-        picture = rgb_image(image)
-        resized = picture.resize(
-            (self.width, self.height), resample=Image.Resampling(self.resample)
-        )
+        pil = rgb_image(image)
+        resized = pil.resize((self.width, self.height), resample=Image.Resampling(self.resample))
         pixels = (np.asarray(resized, dtype=np.float64) * self.factor).astype(np.float32)
         if self.mean is not None and self.std is not None:
             mean, std = np.asarray([self.mean, self.std], dtype=np.float32)

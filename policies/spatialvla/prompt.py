@@ -27,7 +27,7 @@ def build_prompt(instruction: str, template: str = BARE) -> str:
 
 
 def prompt_ids(tokenizer: Tokenizer, prompt: str, config: SpatialVLAConfig) -> list[int]:
-    """Ids of picture, BOS, prompt and a line break, in PaliGemma's order."""
+    """Ids of image, BOS, prompt and a line break, in PaliGemma's order."""
     text = tokenizer.encode(f"{prompt}\n", add_special_tokens=False).ids
-    picture = [config.image_token_id] * config.visual_tokens
-    return [*picture, config.bos_token_id, *text]
+    image_tokens = [config.image_token_id] * config.visual_tokens
+    return [*image_tokens, config.bos_token_id, *text]

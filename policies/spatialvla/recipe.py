@@ -19,13 +19,13 @@ _STATISTICS: Final = ("statistics.json", "dataset_statistics.json", "ds_stats.js
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recipe:
-    """How tokens become actions and pictures become points.
+    """How tokens become actions and images become points.
 
     Attributes:
         grid: cells of the action space.
         chunk_steps: actions of an answer.
-        statistics: of the actions, by data set.
-        cameras: matrix and picture size, by data set.
+        statistics: of the actions, by dataset.
+        cameras: matrix and image size, by dataset.
     """
 
     grid: ActionGrid
@@ -35,7 +35,7 @@ class Recipe:
 
     @classmethod
     def from_folder(cls, folder: Path, action_token_range: tuple[int, int]) -> Recipe:
-        """Read ``processor_config.json`` and the statistics that lie beside it.
+        """Read ``processor_config.json`` and the statistics next to it.
 
         Args:
             folder: of the checkpoint.

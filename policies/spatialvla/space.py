@@ -1,4 +1,4 @@
-"""Where the patches of a picture lie in space: from depth and camera to an encoding of points.
+"""Where the patches of an image lie in space: from depth and camera to an encoding of points.
 
 Source: Qu et al. 2025, "SpatialVLA", section III-A (Ego3D position encoding), and its public code.
 """
@@ -69,7 +69,7 @@ def back_project(
 
     Args:
         depth: metres along the optical axis, ``(B, 1, S, S)``.
-        intrinsic: camera matrix for this picture's size, pixels, ``(3, 3)``.
+        intrinsic: camera matrix for this image's size, pixels, ``(3, 3)``.
         centres: of :func:`patch_centres`.
         patch_size: side of a patch, pixels.
         per_side: points along each side of a patch.

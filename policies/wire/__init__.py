@@ -1,1 +1,1 @@
-"""A policy in another process: openpi's websocket protocol, with optional signals beside it."""
+"""A policy in another process: openpi's websocket protocol, with optional further signals."""

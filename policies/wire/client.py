@@ -44,7 +44,7 @@ class Wire:
     """Speaks with one policy server. Not thread-safe.
 
     A reply can only ever be taken for the request it answers: after a deadline, an error or a
-    Ctrl-C the connection is dropped, so that what comes late comes to nobody; a reply that waits
+    Ctrl-C the connection is dropped, so that a late reply is dropped; a reply that waits
     before anything was asked drops it too; and a server of ours repeats the request's number.
 
     Args:

@@ -1,4 +1,4 @@
-"""Names on the wire: openpi's keys, which can be mapped, and ours beside them."""
+"""Names on the wire: openpi's keys, which can be mapped, and ours next to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from monitor.signals import OBSERVED_SIGNALS, SIGNALS
 __all__ = ["LAYOUT", "OURS", "PROTOCOL", "KeyMap", "find", "ours", "put"]
 
 PROTOCOL: Final = 1
-"""Version of our keys, told by the server in its first frame."""
+"""Version of our keys, declared by the server in its first frame."""
 OURS: Final = "vlawatch/"
 """In front of every key that openpi does not have, so that other programs pass over it."""
 LAYOUT: Final[Mapping[str, int | None]] = {
@@ -41,7 +41,7 @@ class KeyMap:
     ``{"images": {"front": ...}}``.
 
     Attributes:
-        image: RGB picture, ``(H, W, 3)`` uint8.
+        image: RGB image, ``(H, W, 3)`` uint8.
         instruction: the sentence.
         state: vector of ``layout``.
         layout: what ``state`` is made of, names of :data:`LAYOUT` separated by commas. Empty by

@@ -24,7 +24,7 @@ GOING_AWAY: Final = 1001
 
 INTERNAL_ERROR: Final = 1011
 _PARTING_S: Final = 5.0
-"""How long clients that are being told to leave are waited for."""
+"""How long to wait for clients that are asked to leave, seconds."""
 
 log = logging.getLogger(__name__)
 _quiet = logging.getLogger(f"{__name__}.websockets")

@@ -18,7 +18,7 @@ from policies.wire.keys import LAYOUT, KeyMap, find, ours
 __all__ = ["SIGNALS", "observation_of", "output_of", "reply_of", "request_of"]
 
 SIGNALS: Final = tuple(field.name for field in fields(PolicyOutput))
-"""What a reply may hold beside openpi's ``actions``, each under our key of its name."""
+"""What a reply may hold in addition to openpi's ``actions``, each under our key of its name."""
 _NUMERIC: Final = "biuf"
 
 
@@ -70,7 +70,7 @@ def observation_of(message: Mapping[Any, Any], keys: KeyMap) -> Observation:
         instruction=str(instruction or ""),
         tcp_position=rows.get("tcp_position"),
         tcp_quaternion=rows.get("tcp_quaternion"),
-        gripper=float(rows["gripper"][0]) if "gripper" in rows else None,
+        gripper=rows.get("gripper"),
         joint_positions=rows.get("joint_positions"),
     )
 

@@ -143,10 +143,10 @@ class RemotePolicy:
         Raises:
             RemoteError: if nobody does, or it is not who served before.
         """
-        told = self._wire.connect()
+        declared = self._wire.connect()
         try:
-            self._extended = _is_ours(told)
-            served = told.get(ours("policy"))
+            self._extended = _is_ours(declared)
+            served = declared.get(ours("policy"))
             if self.served not in (None, served):
                 msg = (
                     f"it now serves {served!r}, this run began with {self.served!r}: serve that "
@@ -158,41 +158,41 @@ class RemotePolicy:
             msg = f"{self._wire.url}: {error}"
             raise RemoteError(msg) from None
         self.served = served if isinstance(served, str) else None
-        signals = told.get(ours("signals"))
+        signals = declared.get(ours("signals"))
         known = signals if isinstance(signals, list) else []
         self.signals = frozenset(name for name in self._wanted if name in known)
-        self.needs_image = told.get(ours("needs_image")) is not False
-        statistics = told.get(ours("statistics"))
+        self.needs_image = declared.get(ours("needs_image")) is not False
+        statistics = declared.get(ours("statistics"))
         self.statistics = _Statistics(statistics) if isinstance(statistics, Mapping) else None
-        self.translation_q99_m = translation_q99_of(told)
-        log.info("connected to %s, policy %s", self._wire.url, self.served or "not told")
+        self.translation_q99_m = translation_q99_of(declared)
+        log.info("connected to %s, policy %s", self._wire.url, self.served or "unknown")
 
 
 class _Statistics:
     """Un-normalisation of the policy behind the server, for the check before step 0."""
 
-    def __init__(self, told: Mapping[Any, Any]) -> None:
-        self.q01, self.q99 = told.get("q01"), told.get("q99")
-        if (mask := told.get("mask")) is not None:
+    def __init__(self, declared: Mapping[Any, Any]) -> None:
+        self.q01, self.q99 = declared.get("q01"), declared.get("q99")
+        if (mask := declared.get("mask")) is not None:
             self.mask = mask
 
 
-def translation_q99_of(told: Mapping[Any, Any]) -> tuple[float, ...] | None:
-    """Largest usual translation of the policy behind the server; None where it does not tell."""
-    given = told.get(ours("translation_q99_m"))
+def translation_q99_of(declared: Mapping[Any, Any]) -> tuple[float, ...] | None:
+    """Return the 99% quantiles of the translation that a server declares, metres, or None."""
+    given = declared.get(ours("translation_q99_m"))
     if not isinstance(given, np.ndarray) or given.shape != (3,) or given.dtype.kind != "f":
         return None
     values: tuple[float, ...] = tuple(given.astype(np.float64).tolist())
     return values if all(0.0 < one < float("inf") for one in values) else None
 
 
-def _is_ours(told: Mapping[Any, Any]) -> bool:
-    """Whether a server has our keys beside openpi's.
+def _is_ours(declared: Mapping[Any, Any]) -> bool:
+    """Return whether a server has our keys in addition to openpi's.
 
     Raises:
         RemoteError: if they are of another version.
     """
-    version = told.get(ours("protocol"))
+    version = declared.get(ours("protocol"))
     if version in (None, PROTOCOL):
         return version is not None
     msg = (

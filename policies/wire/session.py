@@ -53,14 +53,14 @@ def metadata_of(policy: Policy) -> dict[str, Any]:
         message[ours("statistics")] = {
             name: np.asarray(value) for name, value in found.items() if value is not None
         }
-    if (told := getattr(policy, "translation_q99_m", None)) is not None:
-        message[ours("translation_q99_m")] = np.asarray(told, dtype=np.float64)
+    if (translation := getattr(policy, "translation_q99_m", None)) is not None:
+        message[ours("translation_q99_m")] = np.asarray(translation, dtype=np.float64)
     return message
 
 
 @final
 class Session:
-    """Answers one client out of a policy that nobody else uses meanwhile.
+    """Answers one client with a policy instance of its own.
 
     A client of ours resets with a message; for any other a changed instruction begins an episode.
 

@@ -31,16 +31,16 @@ def one_thread() -> None:
 @pytest.fixture(scope="session")
 def table_picture() -> Any:
     """A table as the small policies' camera shows it: an arm-like bar and two coloured squares."""
-    picture = np.full((96, 96, 3), 150, np.uint8)
-    picture[:40, 44:52] = 60
-    picture[60:70, 20:30] = (200, 40, 40)
-    picture[50:60, 70:80] = (40, 60, 200)
-    return picture
+    image = np.full((96, 96, 3), 150, np.uint8)
+    image[:40, 44:52] = 60
+    image[60:70, 20:30] = (200, 40, 40)
+    image[50:60, 70:80] = (40, 60, 200)
+    return image
 
 
 @pytest.fixture(scope="session")
 def mini_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of an openvla-mini with random weights and 32-pixel pictures."""
+    """Folder of an openvla-mini with random weights and 32-pixel images."""
     torch.manual_seed(0)
     llm = LlamaSizes(
         vocab_size=WORD_SLOTS + 256 + 16,

@@ -216,7 +216,7 @@ def test_another_shape_is_named(shape: tuple[int, ...]) -> None:
         ActionAdapter(WIDOWX)(np.zeros(shape))
 
 
-# Policy, robot, steps held, counted from, data set, ensemble over, its strength, rate in Hz.
+# Policy, robot, steps held, counted from, dataset, ensemble over, its strength, rate in Hz.
 PUBLISHED_ROWS = [
     ("openvla", "widowx", 1, "previous", "bridge_orig", None, None, 5.0),
     ("openvla", "google_robot", 15, "previous", "fractal20220817_data", None, None, 3.0),

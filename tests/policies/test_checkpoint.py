@@ -10,7 +10,12 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import save_file  # noqa: E402
 
-from policies.checkpoint import CheckpointError, TensorFiles, check_fit, stream_tensors  # noqa: E402
+from policies.checkpoint import (  # noqa: E402
+    CheckpointError,
+    TensorFiles,
+    check_fit,
+    stream_tensors,
+)
 
 MAPS = Path("/proc/self/maps")
 

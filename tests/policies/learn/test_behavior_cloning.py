@@ -1,4 +1,4 @@
-"""The trainer on pictures of two coloured squares: the action points at the named one."""
+"""The trainer on images of two coloured squares: the action points at the named one."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ def test_shift_moves_picture_and_points_alike() -> None:
     image = np.zeros((40, 32, 32, 3), np.uint8)
     image[:, 16, 12] = 255
     moved, by = shifted(image, np.random.default_rng(0))
-    for picture, (dx, dy) in zip(moved, by * 16.0, strict=True):
-        y, x = np.argwhere(picture[..., 0] == 255)[0]
+    for image, (dx, dy) in zip(moved, by * 16.0, strict=True):
+        y, x = np.argwhere(image[..., 0] == 255)[0]
         assert (x - 12, y - 16) == (round(dx), round(dy))
     assert np.abs(by * 16).max() <= SHIFT_PX
 

@@ -62,7 +62,7 @@ def test_with_a_robot_large_pictures_are_first_shrunk_by_areas(folder: Path) -> 
     image = np.random.default_rng(0).integers(0, 256, (448, 896, 3), dtype=np.uint8)
     robot = policy(folder, robot="widowx")
     plain = policy(folder, unnorm_key="bridge_orig")
-    # 2 x 4 pixels become one; what is as large as the model's picture already is left to it.
+    # 2 x 4 pixels become one; what is as large as the model's image already is left to it.
     means = np.round(image.reshape(224, 2, 224, 4, 3).mean(axis=(1, 3))).astype(np.uint8)
     half_steps = np.abs(robot.preprocess(image) - plain.preprocess(means)).max()
     assert half_steps <= 1.01 / 255.0 / 0.224

@@ -75,7 +75,7 @@ def test_a_batch_of_continuations_equals_separate_runs_without_a_cache(
     for k in range(3):
         chosen: list[int] = []
         for step in range(4):
-            # Whole sequence anew; the last column is a place holder that nothing attends to.
+            # Whole sequence again; the last column is a place holder that nothing attends to.
             forced = torch.tensor([[*chosen, low]])
             with torch.inference_mode():
                 logits, _ = golden.model(ids, pixels, forced)

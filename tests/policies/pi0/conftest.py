@@ -185,8 +185,8 @@ def checkpoint(write_checkpoint: Write) -> Path:
 
 
 @pytest.fixture
-def picture() -> Any:
-    """A picture with a gradient and noise, 30 x 40."""
+def image() -> Any:
+    """An image with a gradient and noise, 30 x 40."""
     rng = np.random.default_rng(1)
     ramp = np.linspace(0, 200, 40)[None, :, None] + rng.uniform(0, 50, (30, 40, 3))
     return ramp.astype(np.uint8)

@@ -83,7 +83,7 @@ def test_cameras_and_sizes_come_from_the_features(tmp_path: Path) -> None:
         ({"adapt_to_pi_aloha": True}, "adapt_to_pi_aloha is True"),
         ({"use_relative_actions": True}, "use_relative_actions is True"),
         ({"paligemma_variant": "gemma_300m"}, "paligemma_variant is 'gemma_300m'"),
-        ({"image_resolution": [448, 448]}, r"pictures of \[448, 448\]"),
+        ({"image_resolution": [448, 448]}, r"images of \[448, 448\]"),
         ({"normalization_mapping": {"STATE": "MEAN_SD"}}, "MEAN_STD"),
         ({"tokenizer_max_length": -1}, "tokenizer_max_length is -1, must be at least 2"),
         ({"tokenizer_max_length": 0}, "tokenizer_max_length is 0"),

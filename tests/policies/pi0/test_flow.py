@@ -75,8 +75,8 @@ def test_equals_lerobot(policy: PI0Policy, inputs: dict[str, Any]) -> None:
 def test_equals_transformers_own_sampling(
     policy: PI0Policy, inputs: dict[str, Any], steps: int
 ) -> None:
-    pictures = torch.full((1, 8), policy.config.model.vlm_config.image_token_id)
-    ids = torch.cat([pictures, inputs["ids"]], dim=1)
+    image_tokens = torch.full((1, 8), policy.config.model.vlm_config.image_token_id)
+    ids = torch.cat([image_tokens, inputs["ids"]], dim=1)
     for row in inputs["noise"]:
         theirs = policy.model.sample_actions(
             state=inputs["state"],

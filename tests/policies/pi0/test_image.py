@@ -1,4 +1,4 @@
-"""Pictures against each upstream way, derived anew."""
+"""Images against each upstream way, derived again."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from policies.pi0.image import STYLES, ImageFit, prepare_image
 SIZES = [(480, 640), (256, 256), (100, 37), (50, 60), (224, 224), (223, 225)]
 
 
-def picture(height: int, width: int) -> Any:
+def noise_image(height: int, width: int) -> Any:
     rng = np.random.default_rng(height * width)
     return rng.integers(0, 256, (height, width, 3)).astype(np.uint8)
 
 
 def fitted(height: int, width: int, side: int) -> tuple[int, int]:
-    """Height and width of the picture within the square."""
+    """Height and width of the image within the square."""
     longest = max(height, width)
     if height == width == side:
         return side, side
@@ -31,7 +31,7 @@ def fitted(height: int, width: int, side: int) -> tuple[int, int]:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("layout", [Layout.LEROBOT, Layout.LEROBOT_V1])
 def test_lerobot_interpolates_with_torch(layout: Layout, size: tuple[int, int]) -> None:
-    image = picture(*size)
+    image = noise_image(*size)
     height, width = fitted(*size, 224)
     unit = torch.tensor(image).float().permute(2, 0, 1)[None] / 255.0
     inner = torch.nn.functional.interpolate(unit, (height, width), mode="bilinear")
@@ -46,7 +46,7 @@ def test_lerobot_interpolates_with_torch(layout: Layout, size: tuple[int, int]) 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_openpi_resizes_with_pillow(size: tuple[int, int]) -> None:
-    image = picture(*size)
+    image = noise_image(*size)
     height, width = fitted(*size, 224)
     inner = Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)
     whole = Image.new("RGB", (224, 224))
@@ -60,7 +60,7 @@ def test_openpi_resizes_with_pillow(size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("size", [(8, 16), (7, 9), (6, 4)])
 def test_squashing_averages_areas(size: tuple[int, int]) -> None:
     """Each pixel is made of 4 x 4 equal ones, which then fall whole into the squares."""
-    image = picture(*size)
+    image = noise_image(*size)
     fine = image.repeat(4, axis=0).repeat(4, axis=1).astype(np.float64)
     means = fine.reshape(4, size[0], 4, size[1], 3).mean(axis=(1, 3))
     ours = prepare_image(image, ImageFit(size=4, style=STYLES[Layout.LEROBOT], squash=True))
@@ -84,6 +84,6 @@ def test_a_picture_of_which_nothing_would_be_left_is_refused(
 ) -> None:
     fit = ImageFit(size=224, style=STYLES[style])
     with pytest.raises(ValueError, match=f"image is {size[0]}×{size[1]}: of so narrow"):
-        prepare_image(picture(*size), fit)
-    squashed = prepare_image(picture(*size), ImageFit(size=224, style=fit.style, squash=True))
+        prepare_image(noise_image(*size), fit)
+    squashed = prepare_image(noise_image(*size), ImageFit(size=224, style=fit.style, squash=True))
     assert squashed.shape == (3, 224, 224)

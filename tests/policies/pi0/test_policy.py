@@ -26,8 +26,8 @@ def policy(checkpoint: Path) -> PI0Policy:
     return PI0Policy(PI0Options(checkpoint=checkpoint, steps=3))
 
 
-def seen(picture: Any, **more: Any) -> Observation:
-    return Observation(image=picture, instruction=WORDS, **more)
+def seen(image: Any, **more: Any) -> Observation:
+    return Observation(image=image, instruction=WORDS, **more)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -35,10 +35,10 @@ def same(one: Any, other: Any) -> bool:
     return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in pairs)
 
 
-def test_the_registry_knows_it(checkpoint: Path, picture: Any) -> None:
+def test_the_registry_knows_it(checkpoint: Path, image: Any) -> None:
     loaded = load_policy("pi0", checkpoint=str(checkpoint), samples=2)
     loaded.reset(WORDS)
-    out = loaded.act(seen(picture))
+    out = loaded.act(seen(image))
     assert loaded.name == "pi0"
     filled = {f.name for f in fields(out) if getattr(out, f.name) is not None}
     assert loaded.signals == filled - {"action", "decode_ok"}
@@ -46,9 +46,9 @@ def test_the_registry_knows_it(checkpoint: Path, picture: Any) -> None:
     assert out.samples.shape == (2, 7)
 
 
-def test_shapes_and_units(policy: PI0Policy, picture: Any, tiny: Any) -> None:
+def test_shapes_and_units(policy: PI0Policy, image: Any, tiny: Any) -> None:
     policy.reset(WORDS)
-    out = policy.act(seen(picture))
+    out = policy.act(seen(image))
     assert out.chunk is not None
     assert out.normalized_action is not None
     extra: Any = out.extra
@@ -61,20 +61,20 @@ def test_shapes_and_units(policy: PI0Policy, picture: Any, tiny: Any) -> None:
     assert out.token_logits is None
 
 
-def test_a_reset_begins_the_noise_again(policy: PI0Policy, picture: Any) -> None:
+def test_a_reset_begins_the_noise_again(policy: PI0Policy, image: Any) -> None:
     runs = []
     for _ in range(2):
         policy.reset(WORDS)
-        runs.append([policy.act(seen(picture)) for _ in range(3)])
+        runs.append([policy.act(seen(image)) for _ in range(3)])
     assert all(same(a, b) for a, b in zip(*runs, strict=True))
     assert not np.array_equal(runs[0][0].action, runs[0][1].action)
 
 
-def test_seeds_differ_and_more_samples_change_nothing_else(checkpoint: Path, picture: Any) -> None:
+def test_seeds_differ_and_more_samples_change_nothing_else(checkpoint: Path, image: Any) -> None:
     def first(**kwargs: Any) -> Any:
         one = PI0Policy(PI0Options(checkpoint=checkpoint, **kwargs))
         one.reset(WORDS)
-        return one.act(seen(picture))
+        return one.act(seen(image))
 
     plain, more, other = first(), first(samples=6), first(seed=1)
     np.testing.assert_allclose(plain.action, more.action, atol=1e-6)
@@ -84,40 +84,40 @@ def test_seeds_differ_and_more_samples_change_nothing_else(checkpoint: Path, pic
     assert (none.samples, none.extra["PI0-SPREAD"]) == (None, None)
 
 
-def test_picture_words_and_state_reach_the_model(policy: PI0Policy, picture: Any) -> None:
+def test_picture_words_and_state_reach_the_model(policy: PI0Policy, image: Any) -> None:
     def plan(**more: Any) -> Any:
         policy.reset(WORDS)
-        return policy.act(Observation(**{"image": picture, "instruction": WORDS, **more})).chunk
+        return policy.act(Observation(**{"image": image, "instruction": WORDS, **more})).chunk
 
     plain = plan()
-    assert np.abs(plain - plan(image=np.zeros_like(picture))).max() > 1e-4
+    assert np.abs(plain - plan(image=np.zeros_like(image))).max() > 1e-4
     assert np.abs(plain - plan(instruction="put the blue can on the plate")).max() > 1e-4
     assert np.array_equal(plain, plan(tcp_position=np.ones(3)))
 
 
-def test_the_state_is_the_robots(checkpoint: Path, picture: Any) -> None:
+def test_the_state_is_the_robots(checkpoint: Path, image: Any) -> None:
     policy = PI0Policy(PI0Options(checkpoint=checkpoint, state="bridge"))
     pose = {"tcp_position": [0.1] * 3, "tcp_quaternion": [1.0, 0.0, 0.0, 0.0], "gripper": 0.3}
-    state = policy.inputs.state(seen(picture, **pose))
+    state = policy.inputs.state(seen(image, **pose))
     assert state is not None
     angles = (np.array([0.0, -np.pi / 2, 0.0]) - 0.1) / 0.2
     np.testing.assert_allclose(state[0], [0, 0, 0, *angles, -0.5, 1.0], atol=1e-6)
     policy.reset(WORDS)
     by_hand = policy.infer(
-        input_ids=[policy.inputs.ids(WORDS)], pixel_values=policy.preprocess(picture), state=state
+        input_ids=[policy.inputs.ids(WORDS)], pixel_values=policy.preprocess(image), state=state
     )
     policy.reset(WORDS)
-    assert same(by_hand, policy.act(seen(picture, **pose)))
+    assert same(by_hand, policy.act(seen(image, **pose)))
 
 
-def test_a_robot_gets_its_own_actions(checkpoint: Path, picture: Any) -> None:
+def test_a_robot_gets_its_own_actions(checkpoint: Path, image: Any) -> None:
     raw, widowx = (
         PI0Policy(PI0Options(checkpoint=checkpoint, squash=True)),
         PI0Policy(PI0Options(checkpoint=checkpoint, robot="widowx")),
     )
     for policy in (raw, widowx):
         policy.reset(WORDS)
-    said, done = raw.act(seen(picture)), widowx.act(seen(picture))
+    said, done = raw.act(seen(image)), widowx.act(seen(image))
     assert done.samples is not None
     assert done.chunk is not None
     np.testing.assert_allclose(done.action[:3], said.action[:3], rtol=1e-6)
@@ -126,8 +126,8 @@ def test_a_robot_gets_its_own_actions(checkpoint: Path, picture: Any) -> None:
     assert widowx.inputs.fit.squash
 
 
-def test_several_cameras_may_be_given(policy: PI0Policy, picture: Any) -> None:
-    one = policy.preprocess(picture)
+def test_several_cameras_may_be_given(policy: PI0Policy, image: Any) -> None:
+    one = policy.preprocess(image)
     ids = [policy.inputs.ids(WORDS)]
     noise = np.zeros((1, 4, 32), np.float32)
     alone = policy.infer(input_ids=ids, pixel_values=one, noise=noise)
@@ -137,10 +137,10 @@ def test_several_cameras_may_be_given(policy: PI0Policy, picture: Any) -> None:
     assert float(np.abs(alone.action - both.action).max()) > 1e-5
 
 
-def test_expert_scores_are_there_when_asked_for(checkpoint: Path, picture: Any) -> None:
+def test_expert_scores_are_there_when_asked_for(checkpoint: Path, image: Any) -> None:
     policy = PI0Policy(PI0Options(checkpoint=checkpoint, expert_scores=True))
     policy.reset(WORDS)
-    extra: Any = policy.act(seen(picture)).extra
+    extra: Any = policy.act(seen(image)).extra
     names = {"PI0-TB-TP", "PI0-TB-PCS", "PI0-TB-D", "PI0-TB-E"}
     assert names <= set(extra)
     assert all(0.0 < extra[name] < 1.0 for name in names)
@@ -153,20 +153,20 @@ def test_a_head_of_zeros_is_refused_only_when_asked_for(write_checkpoint: Write)
     assert PI0Policy(PI0Options(checkpoint=folder)).name == "pi0"
 
 
-def test_without_a_tokenizer_only_ids_work(write_checkpoint: Write, picture: Any) -> None:
+def test_without_a_tokenizer_only_ids_work(write_checkpoint: Write, image: Any) -> None:
     folder = write_checkpoint()
     text = (folder / "tokenizer.json").read_text()
     (folder / "tokenizer.json").unlink()
     policy = PI0Policy(PI0Options(checkpoint=folder))
     policy.reset(WORDS)
     with pytest.raises(MissingTokenizerError, match="tokenizer"):
-        policy.act(seen(picture))
-    out = policy.infer(input_ids=[[2, 5]], pixel_values=policy.preprocess(picture))
+        policy.act(seen(image))
+    out = policy.infer(input_ids=[[2, 5]], pixel_values=policy.preprocess(image))
     assert out.action.shape == (7,)
     elsewhere = folder / "paligemma"
     elsewhere.mkdir()
     (elsewhere / "tokenizer.json").write_text(text)
-    PI0Policy(PI0Options(checkpoint=folder, tokenizer=elsewhere)).act(seen(picture))
+    PI0Policy(PI0Options(checkpoint=folder, tokenizer=elsewhere)).act(seen(image))
 
 
 @pytest.mark.parametrize(
@@ -187,20 +187,20 @@ def test_wrong_arguments_are_named(checkpoint: Path, given: dict[str, Any], mess
         PI0Policy(PI0Options(checkpoint=checkpoint, **given))
 
 
-def test_half_precision_stays_near(checkpoint: Path, picture: Any, tiny: Any) -> None:
+def test_half_precision_stays_near(checkpoint: Path, image: Any, tiny: Any) -> None:
     plans: list[Any] = []
     for dtype in ("float32", "bfloat16"):
         policy = PI0Policy(PI0Options(checkpoint=checkpoint, dtype=dtype))
         policy.reset(WORDS)
-        plans.append(policy.act(seen(picture)).chunk)
+        plans.append(policy.act(seen(image)).chunk)
     one, other = (plan / tiny.std["action"] for plan in plans)
     np.testing.assert_allclose(one, other, atol=0.3)
 
 
-def test_a_plan_may_be_done_before_the_model_is_asked_again(checkpoint: Path, picture: Any) -> None:
+def test_a_plan_may_be_done_before_the_model_is_asked_again(checkpoint: Path, image: Any) -> None:
     policy = PI0Policy(PI0Options(checkpoint=checkpoint, steps=3, execute_steps=3))
     policy.reset(WORDS)
-    outs = [policy.act(seen(picture)) for _ in range(5)]
+    outs = [policy.act(seen(image)) for _ in range(5)]
     chunk: Any = outs[0].chunk
     assert [one.chunk is None for one in outs] == [False, True, True, False, True]
     for step in (1, 2):
@@ -213,13 +213,13 @@ def test_a_plan_may_be_done_before_the_model_is_asked_again(checkpoint: Path, pi
     assert new is not None
     left = (last[3:] - new[:1]) / policy.statistics.action.factor
     assert fourth["PI0-OVERLAP"] == pytest.approx(np.abs(left).mean())
-    other = policy.act(Observation(image=picture, instruction="put the blue can on the plate"))
+    other = policy.act(Observation(image=image, instruction="put the blue can on the plate"))
     assert other.chunk is not None  # other words, other plan
 
 
-def test_overlap_of_plans_made_at_every_step(policy: PI0Policy, picture: Any) -> None:
+def test_overlap_of_plans_made_at_every_step(policy: PI0Policy, image: Any) -> None:
     policy.reset(WORDS)
-    one, two = (policy.act(seen(picture)) for _ in range(2))
+    one, two = (policy.act(seen(image)) for _ in range(2))
     assert one.chunk is not None
     assert two.chunk is not None
     assert two.extra is not None
@@ -229,12 +229,12 @@ def test_overlap_of_plans_made_at_every_step(policy: PI0Policy, picture: Any) ->
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_not_finite_comes_out_for_the_monitor_to_see(
-    checkpoint: Path, picture: Any, value: float
+    checkpoint: Path, image: Any, value: float
 ) -> None:
     policy = PI0Policy(PI0Options(checkpoint=checkpoint, robot="widowx"))
     policy.model.action_out_proj.bias.fill_(value)
     policy.reset(WORDS)
-    out = policy.act(seen(picture))
+    out = policy.act(seen(image))
     assert not np.isfinite(out.action).all()
     extra: Any = out.extra
     assert not np.isfinite(extra["PI0-DV"])

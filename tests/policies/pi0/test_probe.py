@@ -16,7 +16,7 @@ WORDS = "put the red cube on the plate"
 
 
 def drop_pictures(policy: PI0Policy) -> None:
-    """The features of every picture are zero, as when the picture is lost on its way."""
+    """The features of every image are zero, as when the image is lost on its way."""
     vlm = policy.model.model.vlm
     real = vlm.get_image_features
 
@@ -41,10 +41,8 @@ def make_causal(policy: PI0Policy) -> None:
     vlm.forward = causal
 
 
-def test_the_right_one_passes(checkpoint: Path, picture: Any) -> None:
-    report = check_sensitivity(
-        PI0Policy(PI0Options(checkpoint=checkpoint, steps=2)), picture, WORDS
-    )
+def test_the_right_one_passes(checkpoint: Path, image: Any) -> None:
+    report = check_sensitivity(PI0Policy(PI0Options(checkpoint=checkpoint, steps=2)), image, WORDS)
     assert report.measure == "chunk"
     assert report.repeat == 0.0  # the noise is fixed by a reset
     assert (report.sees, report.reads, report.mixes, report.fault) == (True, True, True, None)
@@ -54,11 +52,11 @@ def test_the_right_one_passes(checkpoint: Path, picture: Any) -> None:
     ("damage", "fault"), [(drop_pictures, "VISION_BYPASS"), (make_causal, "PREFIX_CAUSAL")]
 )
 def test_broken_copies_fail(
-    checkpoint: Path, picture: Any, damage: Callable[[PI0Policy], None], fault: str
+    checkpoint: Path, image: Any, damage: Callable[[PI0Policy], None], fault: str
 ) -> None:
     policy = PI0Policy(PI0Options(checkpoint=checkpoint, steps=2))
     damage(policy)
-    report = check_sensitivity(policy, picture, WORDS)
+    report = check_sensitivity(policy, image, WORDS)
     assert report.fault == fault
     if fault == "PREFIX_CAUSAL":  # nothing but the check of the prefix notices
         assert report.prefix == 0.0

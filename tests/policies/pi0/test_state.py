@@ -17,7 +17,7 @@ def seen(**more: Any) -> Observation:
     given: dict[str, Any] = {
         "tcp_position": np.array([0.3, -0.1, 0.2]),
         "tcp_quaternion": np.array([1.0, 0.0, 0.0, 0.0]),
-        "gripper": 0.75,
+        "gripper": np.array([0.75]),
         "joint_positions": np.arange(8.0),
     }
     return Observation(image=IMAGE, **{**given, **more})

@@ -1,4 +1,4 @@
-"""pi0-mini: π0's own class with a small vision encoder; its flow against transformers' own forward pass."""
+"""pi0-mini: π0's class with a small encoder; its flow against transformers' forward pass."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_output_has_the_promised_shapes(out: Any) -> None:
 def test_plan_equals_euler_steps_on_transformers_own_forward_pass(
     policy: Any, table_picture: Any, out: Any
 ) -> None:
-    """Without a cache, the whole sequence anew at each step, the last mile in NumPy."""
+    """Without a cache, the whole sequence again at each step, the last mile in NumPy."""
     model, vlm = policy.model, policy.model.model.vlm
     pixels = torch.from_numpy(policy.preprocess(table_picture))
     ids = torch.tensor([policy.inputs.ids(RED)])

@@ -124,7 +124,7 @@ def test_statistics_without_mask_scale_every_dimension(
     other: Any = load_policy(
         "spatialvla", checkpoint=folder, unnorm_key=str(expected["alt_unnorm_key"])
     )
-    # A data set without a camera of its own has the default one, which is the same here.
+    # A dataset without a camera of its own has the default one, which is the same here.
     out = other.infer(input_ids=inputs["input_ids"], pixel_values=inputs["pixel_values"])
     np.testing.assert_allclose(out.chunk, expected["alt_action"], atol=1e-12, rtol=0)
 

@@ -332,7 +332,7 @@ def test_prompts_hold_picture_begin_text_and_line_break(policy: Any, tiny: Path)
 
 def test_a_prompt_without_the_picture_is_refused(policy: Any, image: Any) -> None:
     ids = policy._ids(RED)[3:]
-    with pytest.raises(ValueError, match=r"13 image tokens .*; the picture has 16 patches"):
+    with pytest.raises(ValueError, match=r"13 image tokens .*; the image has 16 patches"):
         policy.infer(input_ids=[ids], pixel_values=policy.preprocess(image))
 
 

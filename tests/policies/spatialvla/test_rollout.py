@@ -1,4 +1,4 @@
-"""SpatialVLA in the environment, from the first picture to the replay of its trace."""
+"""SpatialVLA in the environment, from the first image to the replay of its trace."""
 
 from __future__ import annotations
 

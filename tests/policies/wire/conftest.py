@@ -73,7 +73,7 @@ def observation(seed: int = 0, instruction: str = "put the carrot on the plate")
         instruction=instruction,
         tcp_position=rng.standard_normal(3),
         tcp_quaternion=rng.standard_normal(4),
-        gripper=0.25,
+        gripper=np.array([0.25]),
         joint_positions=rng.standard_normal(8),
     )
 

@@ -135,7 +135,7 @@ def test_our_client_asks_their_server(openpi: Any, observe: Any) -> None:
     seen = observe(1)
     assert asked[1]["prompt"] == "fold the towel"
     assert asked[1]["observation/image"].tobytes() == seen.image.tobytes()
-    state = [*seen.tcp_position, *seen.tcp_quaternion, seen.gripper]
+    state = [*seen.tcp_position, *seen.tcp_quaternion, *seen.gripper]
     assert asked[1]["observation/state"].tolist() == state
 
 
