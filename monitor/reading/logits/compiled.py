@@ -15,6 +15,7 @@ rests on stands here, the records too.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import cache
 from math import exp, isfinite, isnan, log, nan
@@ -23,12 +24,18 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.metrics.compiled import FASTMATH, compile_for, usable
 from monitor.records import FloatArray
+from monitor.stage.compiled import announced, usable
 
 __all__ = ["METRICS", "POOLED", "SUMMARY", "SUMMARY_SIZE", "TOKEN", "TOKEN_SIZE", "load_kernel"]
 
+logger = logging.getLogger(__name__)
+
 Kernel = Callable[[Any, NDArray[np.int64], int, int, FloatArray, FloatArray], None]
+
+FASTMATH: Final = frozenset({"contract", "reassoc", "nsz"})
+"""Lets sums over the vocabulary be taken in lanes, so in an order of the compiler's choice; the
+results are kept as evidence and not computed again. NaN and infinity keep their meaning."""
 
 METRICS: Final = ("entropy", "gini", "top_probability", "margin")
 """Fields of TB-E, TB-D, TB-TP and TB-PCS."""
@@ -339,10 +346,10 @@ def digest(
 
 @cache
 def load_kernel() -> Kernel | None:
-    """Return :func:`digest` compiled, None without numba."""
+    """Return :func:`digest` compiled, None without numba; the first time ever takes seconds."""
     if not usable():
         return None
-    from numba import float32, float64, int64, void
+    from numba import float32, float64, int64, njit, void
     from numba.extending import register_jitable
 
     for helper in (sum_up, fingerprint, pool_bins, pool):
@@ -351,4 +358,11 @@ def load_kernel() -> Kernel | None:
     for small in (power_of_e, find_largest):
         register_jitable(inline="always", fastmath=set(FASTMATH))(small)
     signature = void(float32[:, ::1], int64[::1], int64, int64, float64[:, ::1], float64[:, :, ::1])
-    return compile_for(signature, digest, in_lanes=True)
+    options = {"fastmath": set(FASTMATH), "nogil": True, "error_model": "numpy"}
+    with announced("the pass over logits"):
+        try:
+            kernel: Kernel = njit(signature, cache=True, **options)(digest)
+        except Exception as error:  # no folder that may hold the cache, or a full disk
+            logger.warning("numba cannot keep %s, so every start compiles it: %s", __name__, error)
+            kernel = njit(signature, **options)(digest)
+    return kernel
