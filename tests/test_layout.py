@@ -106,8 +106,9 @@ import gc, importlib, os, sys
 # Loaded once, so that a fork is cheap: what is not ours.
 from scipy import stats
 from scipy.spatial import transform
-from transformers import AutoModel, DynamicCache, LlamaForCausalLM
-for name in ("mani_skill.envs", "typer", "rich.console", "pydantic", "yaml", "msgspec",
+from transformers import AutoModel, DynamicCache, LlamaForCausalLM, PI0ForConditionalGeneration
+from transformers import BeitModel, Dinov2WithRegistersModel, Gemma2Model, ZoeDepthConfig
+for name in ("mani_skill.envs", "typer", "rich.console", "pydantic.types", "yaml", "msgspec",
              "websockets.sync.client", "websockets.sync.server", "msgpack", "safetensors.torch"):
     importlib.import_module(name)
 gc.freeze()
