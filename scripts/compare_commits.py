@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -142,13 +143,8 @@ def worktree(commit: str, folder: Path) -> Iterator[Path]:
 def measure(old: Version, new: Version, rounds: int) -> Iterator[tuple[Row, list[Pair]]]:
     """Measure both versions in turn; the times of each row as (old, new) per round."""
     both = (old, new)
-    colds = []
-    for number in range(COLD_STARTS):
-        caches = [version.cache.with_name(f"{version.cache.name}-{number}") for version in both]
-        colds.append([one.start(cache=cache) for one, cache in zip(both, caches, strict=True)])
     for version in both:
         version.start()  # fills the cache
-    starts = [[one.start("--cached") for one in both] for _ in range(max(4, rounds // 6))]
     found: dict[str, list[Pair]] = {name: [] for name in CALLS}
     for _ in range(PROCESSES):
         with ExitStack() as stack:
@@ -159,9 +155,15 @@ def measure(old: Version, new: Version, rounds: int) -> Iterator[tuple[Row, list
                 found[name].extend((ask_old(question), ask_new(question)) for _ in turns)
     for name, (_, row) in CALLS.items():
         yield row, found[name]
-    for rows, times in ((STARTS, starts), (FIRST, colds)):
-        for name, row in rows.items():
-            yield row, [(before[name], now[name]) for before, now in times]
+    starts = [[one.start("--cached") for one in both] for _ in range(max(4, rounds // 6))]
+    for name, row in STARTS.items():
+        yield row, [(before[name], now[name]) for before, now in starts]
+    colds = []
+    for number in range(COLD_STARTS):
+        caches = [version.cache.with_name(f"{version.cache.name}-{number}") for version in both]
+        colds.append([one.start(cache=cache) for one, cache in zip(both, caches, strict=True)])
+    for name, row in FIRST.items():
+        yield row, [(before[name], now[name]) for before, now in colds]
 
 
 def line(row: Row, pairs: list[Pair]) -> str:
@@ -187,6 +189,7 @@ def main() -> None:
     parser.add_argument("--old", default=BEFORE, metavar="COMMIT", help="commit to compare with")
     parser.add_argument("--rounds", type=int, default=60, help="turns of each version")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the worktree is removed
     if hasattr(os, "sched_setaffinity"):  # both versions on one processor, as the others differ
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     print("| what | old | new | new / old | aim | |")
