@@ -164,7 +164,7 @@ def gripper_command(
         state: before this step.
         opening: that the policy wants, 0 closed to 1 open. What is not finite passes unchanged and
             leaves no trace in the state, so that the monitor sees it.
-        convention: of the policy on this robot.
+        convention: convention of the policy on this robot.
     """
     sign = convention.robot.open_sign
     if not np.isfinite(opening):
@@ -188,7 +188,7 @@ class ActionAdapter:
     """Turns the actions of one policy into those of one robot, episode by episode.
 
     Args:
-        convention: of the policy on the robot; a bare robot takes the robot's defaults.
+        convention: convention of the policy on the robot; a bare robot takes the robot's defaults.
     """
 
     def __init__(self, convention: ActionConvention | RobotSpec) -> None:
@@ -205,7 +205,7 @@ class ActionAdapter:
             self._ensemble.reset()
 
     def require_opening(self, lowest: float) -> None:
-        """Refuse a policy whose last number is no opening.
+        """Refuse a policy whose last number is not an opening.
 
         Args:
             lowest: 1% quantile of the last number in the policy's data.

@@ -37,7 +37,7 @@ def tensor_files(folder: Path) -> list[Path]:
 
     Raises:
         CheckpointError: if neither exists, a shard is missing, or the index lists no files.
-        ConfigError: if the index is no JSON object.
+        ConfigError: if the index is not a JSON object.
     """
     single, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if single.is_file():
@@ -109,7 +109,7 @@ class TensorFiles:
 
         Args:
             name: its key.
-            dtype: of what is floating.
+            dtype: dtype of floating-point tensors.
             finite: refuse a NaN or an infinity.
 
         Raises:
@@ -140,8 +140,9 @@ def _opened(path: Path, device: str | torch.device = "cpu") -> Any:
         return safe_open(path, framework="pt", device=str(device))
     except SafetensorError as error:
         msg = (
-            f"{path} is no whole safetensors file ({error}); it holds {path.stat().st_size} bytes: "
-            "copy it again, and see that it is no Git LFS pointer"
+            f"{path} is not a complete safetensors file ({error}); it holds "
+            f"{path.stat().st_size} bytes: "
+            "copy it again, and check that it is not a Git LFS pointer"
         )
         raise CheckpointError(msg) from error
 

@@ -31,8 +31,8 @@ class EnsembleSpec:
     Attributes:
         horizon: chunks remembered, at least 1; at most the length of a chunk.
         weights: what a share depends on.
-        strength: of that dependence, 0 for equal shares. By age, positive favours the *older*
-            prediction; by agreement, positive favours the one that agrees.
+        strength: strength of that dependence, 0 for equal shares. By age, positive favours the
+            *older* prediction; by agreement, positive favours the one that agrees.
     """
 
     horizon: int

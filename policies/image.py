@@ -33,7 +33,7 @@ def resized_square(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
 
     Args:
         image: RGB, shape ``(H, W, 3)`` uint8.
-        side: of the square; an image that is nowhere larger passes unchanged.
+        side: side of the square; an image that is nowhere larger passes unchanged.
 
     Raises:
         ValueError: as :func:`rgb_image`.

@@ -25,7 +25,7 @@ def torch_dtype(
 
     Args:
         name: one of :data:`DTYPES`, or None.
-        device: of torch.
+        device: Torch device.
         allowed: those of them that the model takes.
 
     Raises:

@@ -38,9 +38,9 @@ def gumbel_noise(seed: int, step: int, shape: tuple[int, ...]) -> NDArray[np.flo
     are K runs of one sample each.
 
     Args:
-        seed: of the run.
-        step: of the episode; what was drawn at other steps does not matter.
-        shape: of the result; rows first.
+        seed: random seed of the run.
+        step: step of the episode; what was drawn at other steps does not matter.
+        shape: shape of the result; rows first.
 
     Source: Gumbel 1954; Maddison et al. 2014, "A* sampling", section 2.
 

@@ -36,5 +36,5 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     try:
         return Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises no class of its own
-        msg = f"{path} is no tokenizer ({error}); copy it again from the checkpoint"
+        msg = f"{path} is not a tokenizer ({error}); copy it again from the checkpoint"
         raise ConfigError(msg) from error

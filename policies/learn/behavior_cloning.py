@@ -45,7 +45,7 @@ class TrainingConfig:
         report_every: steps between lines of the log.
         save_every: steps between checkpoints.
         max_steps: stop here at the latest.
-        seed: of everything random.
+        seed: random seed.
         bf16: multiply in bfloat16.
     """
 

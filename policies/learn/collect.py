@@ -148,7 +148,7 @@ def collect(
         env: ``widowx-put-on``.
         scenes: scene indices.
         recorder: where the frames go.
-        seed: of the noise.
+        seed: random seed of the noise.
         on_episode: called with (scene, success) after each.
 
     Returns:

@@ -74,7 +74,7 @@ def aggregate(
         policy: the learner.
         scenes: scene indices.
         recorder: where frames and labels go.
-        seed: of the noise.
+        seed: random seed of the noise.
         on_episode: called with (scene, last info) after each.
 
     Returns:

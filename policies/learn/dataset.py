@@ -36,15 +36,15 @@ class Batch:
     """Samples of one training step.
 
     Attributes:
-        rows: of the demonstrations, ``(B,)``.
+        rows: rows of the demonstrations, ``(B,)``.
         other: 1 where the instruction is the one that names the other object, ``(B,)``.
         image: shape ``(B, S, S, 3)`` uint8.
         chunk: this action and those that followed it, in the environment's units, ``(B, H, 7)``.
         known: which actions of the chunk are known, ``(B, H)``: an episode ends, and the
             expert of the other instruction was never followed.
         prompt: row of the table of instructions, ``(B,)``.
-        keypoints: of tool, named object, other object, target in [-1, 1], ``(B, 4, 2)``.
-        positions: of the same, metres, ``(B, 4, 3)``.
+        keypoints: keypoints of tool, named object, other object, target in [-1, 1], ``(B, 4, 2)``.
+        positions: positions of the same, metres, ``(B, 4, 3)``.
     """
 
     rows: NDArray[np.int64]

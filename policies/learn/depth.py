@@ -33,8 +33,8 @@ def teach_depth(model: ConvDepth, data: Demonstrations, *, seed: int, steps: int
     Args:
         model: is changed.
         data: demonstrations that hold depth.
-        seed: of the order of the frames and of the light.
-        steps: of one batch each.
+        seed: random seed of the order of the frames and of the light.
+        steps: steps of one batch each.
 
     Returns:
         Mean error on the held-out episodes, metres.

@@ -36,10 +36,10 @@ class Condition:
     """How the scenes are run.
 
     Attributes:
-        name: of the row.
+        name: name of the row.
         black: the policy sees a black image.
         swap_instruction: the instruction names the other object.
-        disturbance: of the environment, or None.
+        disturbance: disturbance of the environment, or None.
     """
 
     name: str

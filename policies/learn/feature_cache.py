@@ -44,9 +44,9 @@ class FeatureCache:
     """Tokens of every frame.
 
     Attributes:
-        tokens: by frame, variant and instruction (0 its own, 1 the other), half precision, shape
+        tokens: tokens by frame, variant and instruction (0 its own, 1 the other), float16, shape
             ``(n, variants, 2, tokens, channels)``.
-        depth: of the cells by frame and variant, metres, half precision, ``(n, variants, S, S)``.
+        depth: depth of the cells by frame and variant, metres, float16, ``(n, variants, S, S)``.
         network: weights of the network that estimated it.
     """
 
@@ -65,7 +65,7 @@ class FeatureCache:
             data: images and instructions.
             encoder: the frozen encoder.
             depth: network of its depth.
-            seed: of the moved and relit variants.
+            seed: random seed of the moved and relit variants.
         """
         rng = np.random.default_rng(seed)
         prompts = encoder.embedded(data.instructions)
@@ -109,7 +109,7 @@ class FeatureCache:
         """Tokens ``(B, n, C)`` and depth ``(B, 1, S, S)`` of frames, one variant of each by chance.
 
         Args:
-            rows: of the demonstrations.
+            rows: rows of the demonstrations.
             other: 1 where the instruction is the other one.
             rng: picks the variants; None takes the images as they are.
         """

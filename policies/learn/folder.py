@@ -24,9 +24,9 @@ def write_folder(
 
     Args:
         folder: is made if need be.
-        tensors: by the names that the checkpoint has for them.
+        tensors: tensors by the names that the checkpoint has for them.
         settings: contents of JSON files by their names without ending.
-        tokenizer: of the policy.
+        tokenizer: tokenizer of the policy.
     """
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / "model.partial"

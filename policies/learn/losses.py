@@ -25,9 +25,10 @@ class LossWeights:
     """Weights relative to that of the action, which is 1.
 
     Attributes:
-        keypoint: of the pixels of tool, objects and target.
-        heat: of the cross entropy of their maps; without it a point hovers between two objects.
-        position: of their positions in units of 0.1 m.
+        keypoint: weight of the keypoint error of tool, objects and target.
+        heat: weight of the cross entropy of their heat maps; without it a point hovers between
+            two objects.
+        position: weight of the error of their positions, in units of 0.1 m.
     """
 
     keypoint: float = 5.0
@@ -72,7 +73,7 @@ def whole_loss(
         action: parts of the action's loss by name; their mean counts.
         batch: the samples.
         visual: what the tower found.
-        weights: of the auxiliary losses.
+        weights: weights of the auxiliary losses.
     """
     if visual.positions is None:
         msg = "this model's tower finds no points; train it with the grounded-conv tower"
@@ -92,7 +93,7 @@ def whole_loss(
 
 
 def _point_losses(batch: Batch, visual: VisualTokens) -> tuple[Tensor, Tensor, Tensor]:
-    """Of tool and target without words, then of named object, other object, target with them."""
+    """Return point loss, heat loss and the error per point in pixels."""
     assert visual.keypoints is not None
     assert visual.grounded is not None
     assert visual.heat is not None

@@ -49,7 +49,7 @@ class TrainableOpenVLA:
     Args:
         data: what it learns from.
         init: folder to start from; its words and statistics stay.
-        weights: of the auxiliary losses.
+        weights: weights of the auxiliary losses.
     """
 
     def __init__(

@@ -34,16 +34,16 @@ __all__ = ["TrainablePI0"]
 
 ACTION_DIM: Final = 7
 DRAWS: Final = 4
-"""Of noise and time for each image, which is looked at once."""
+"""Draws of noise and time per image, which is encoded once."""
 EXPERT_WIDTH: Final = 96
 LEAST_STD: Final = 0.02
-"""Of a rotation, radians: one that hardly varies is not blown up."""
+"""Lower bound on the standard deviation of a rotation, radians."""
 TIME: Final = (1.5, 1.0, 0.999, 0.001)
 """Beta distribution of the times in training, their factor and offset (Black et al. 2024)."""
 GRIPPER: Final = 0.95
 """What the gripper's 1 and -1 become: a flow overshoots, and beyond 1 there is no action."""
 LATER_WEIGHT: Final = 0.5
-"""Of the actions of a chunk after the first, which alone is carried out."""
+"""Loss weight of the actions of a chunk after the first, the only one that is executed."""
 
 
 @final
@@ -55,7 +55,7 @@ class TrainablePI0:
     Args:
         data: what it learns from.
         init: folder to go on from; None starts from scratch.
-        features: of the demonstrations.
+        features: features of the demonstrations.
     """
 
     def __init__(self, data: Demonstrations, init: Path | None, features: FeatureCache) -> None:

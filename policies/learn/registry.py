@@ -45,7 +45,7 @@ TRAINABLES: Final[Mapping[str, TrainableSpec]] = MappingProxyType(
         ),
     }
 )
-"""By the name that :func:`policies.load_policy` has for what comes out."""
+"""Trainable policies by the name with which :func:`policies.load_policy` loads the result."""
 
 
 def new_trainable(
@@ -62,7 +62,7 @@ def new_trainable(
         name: one of :data:`TRAINABLES`.
         data: what it will learn from.
         init: checkpoint to go on from; None starts from scratch.
-        seed: of new weights.
+        seed: random seed of new weights.
         features: vision features of the demonstrations, for a policy with a frozen encoder.
 
     Raises:

@@ -71,7 +71,7 @@ def soft_cells(grid: ActionGrid, normalized: FloatArray, sigmas: tuple[float, fl
     action as a Gaussian does. The gripper has one right answer.
 
     Args:
-        grid: of the policy.
+        grid: grid of the policy.
         normalized: actions, shape ``(n, 7)``.
         sigmas: standard deviations for translation and rotation, normalised units.
 

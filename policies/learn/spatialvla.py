@@ -36,7 +36,7 @@ __all__ = ["TrainableSpatialVLA"]
 SIGMAS: Final = ((0.2, 0.07), (0.3, 0.15))
 """Width of the soft labels of translation and rotation, at first and at the end."""
 LATER_WEIGHT: Final = 0.5
-"""Of the actions of a chunk after the first, which alone is carried out."""
+"""Loss weight of the actions of a chunk after the first, the only one that is executed."""
 _GROUPS: Final = ("translation", "rotation", "gripper")
 _HEAD: Final = "language_model.lm_head.weight"
 
@@ -51,7 +51,7 @@ class TrainableSpatialVLA:
     Args:
         data: what it learns from.
         init: folder to go on from; None starts from scratch.
-        features: of the demonstrations.
+        features: features of the demonstrations.
     """
 
     def __init__(self, data: Demonstrations, init: Path | None, features: FeatureCache) -> None:

@@ -35,7 +35,7 @@ class Trainable(Protocol):
 
         Args:
             batch: the samples.
-            rng: of what the loss draws.
+            rng: random generator of what the loss draws.
             progress: share of the training that is over; labels may sharpen with it.
             augment: change the light of the images.
         """

@@ -40,9 +40,9 @@ def load_model(
 
     Args:
         folder: with model.safetensors or its shards.
-        dtype: of the weights that are not quantised.
-        device: of torch.
-        quantization: of the language model, ``4bit`` or ``8bit``.
+        dtype: dtype of the weights that are not quantised.
+        device: Torch device.
+        quantization: quantization of the language model, ``4bit`` or ``8bit``.
 
     Raises:
         CheckpointError: if a key is missing, left over, of the wrong shape or not finite.

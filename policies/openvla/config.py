@@ -217,7 +217,7 @@ class OpenVLAConfig:
         vocabulary, pad = self.llm.vocab_size, self.pad_to_multiple_of
         if pad < 0 or (pad and vocabulary % pad):
             msg = (
-                f"text_config.vocab_size {vocabulary} is no multiple of "
+                f"text_config.vocab_size {vocabulary} is not a multiple of "
                 f"pad_to_multiple_of {pad}, so "
                 "the ids of the actions are not known"
             )

@@ -20,7 +20,7 @@ class AnswerCost:
     """Cost of one answer: the image, the prompt, the greedy tokens and the samples.
 
     Attributes:
-        flops: of the matrix products, a multiplication and an addition counting as two.
+        flops: FLOPs of the matrix products, a multiplication and an addition counting as two.
         traffic_bytes: weights and cached keys and values that pass between memory and processor,
             each weight once a pass.
         cache_bytes: memory that keys and values of all rows take at the end.
@@ -42,11 +42,11 @@ def answer_cost(
     """Reckon :meth:`policies.openvla.model.OpenVLA.decode` for one image.
 
     Args:
-        config: of a model with pretrained towers.
+        config: configuration of a model with pretrained towers.
         samples: rows in addition to the greedy one.
-        tokens: of an action.
-        prompt_tokens: of the text, BOS included.
-        bytes_per_number: of weights and cache; 2 for bfloat16.
+        tokens: tokens of an action.
+        prompt_tokens: prompt tokens of the text, BOS included.
+        bytes_per_number: bytes per number of weights and cache; 2 for bfloat16.
 
     Raises:
         ConfigError: for the small tower, which is quick enough to be timed.

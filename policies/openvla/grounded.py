@@ -31,7 +31,7 @@ class VisualTokens:
         keypoints: found without words, (x, y) in [-1, 1], shape ``(B, K, 2)``; None in other
             towers.
         grounded: found by the instruction, shape ``(B, G, 2)``.
-        positions: of the tool, named object, other object and target, metres, ``(B, 4, 3)``.
+        positions: positions of tool, named object, other object and target, metres, ``(B, 4, 3)``.
         heat: log-probability over the cells for tool, target, and each grounded point,
             ``(B, 2 + G, cells)``.
     """

@@ -26,7 +26,7 @@ class ActionTokens:
 
     Attributes:
         ids: shape ``(1 + K, n)``.
-        logits: of the greedy row, raw, over the whole vocabulary, ``(n, V)``.
+        logits: logits of the greedy row, raw, over the whole vocabulary, ``(n, V)``.
         hidden: last hidden state where the first action token is predicted, ``(width,)``.
     """
 
@@ -165,7 +165,7 @@ class OpenVLA(nn.Module):
             tokens: how many.
             noise: Gumbel numbers of the rows to sample next to the greedy one, all in one batch,
                 shape ``(K, tokens, action ids)``; see :func:`policies.sampling.gumbel_noise`.
-            temperature: of the sampling, which is among the action ids only.
+            temperature: temperature of the sampling, which is among the action ids only.
         """
         samples = 0 if noise is None else len(noise)
         llm = self.language_model

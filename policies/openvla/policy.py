@@ -77,7 +77,7 @@ class OpenVLAPolicy:
             self._adapter.reset()
 
     def act(self, observation: Observation) -> PolicyOutput:
-        """Say what to do now.
+        """Return the action for this observation.
 
         Raises:
             MissingTokenizerError: if the checkpoint has no tokenizer.

@@ -65,8 +65,8 @@ def prompt_ids(
     """Ids of the prompt, beginning with BOS.
 
     Args:
-        tokenizer: of the checkpoint.
-        instruction: of the task.
+        tokenizer: tokenizer of the checkpoint.
+        instruction: instruction of the task.
         template: with ``{instruction}``.
         bos: put in front where the tokenizer does not do so itself; None leaves it to that.
     """

@@ -27,7 +27,7 @@ class Quantizer:
 
     Args:
         name: one of :data:`QUANTIZATIONS`.
-        dtype: in which a 4-bit layer computes.
+        dtype: dtype in which a 4-bit layer computes.
 
     Raises:
         ConfigError: if the name is unknown.

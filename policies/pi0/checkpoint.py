@@ -26,7 +26,7 @@ class LoadedPI0:
     Attributes:
         model: filled, in evaluation mode, without the expert's language head.
         head: that head ``(V, width)`` where it was asked for, else None.
-        statistics: of LeRobot's first port, by key; empty for later checkpoints.
+        statistics: statistics of LeRobot's first port, by key; empty for later checkpoints.
     """
 
     model: PI0ForConditionalGeneration
@@ -40,7 +40,7 @@ def build_model(
     """The model without memory: shapes only, on the meta device.
 
     Args:
-        config: of the model.
+        config: configuration of the model.
         tower: sizes of the small tower in SigLIP's place, or None.
     """
     with torch.device("meta"):
@@ -68,9 +68,9 @@ def load_model(
 
     Args:
         folder: with model.safetensors or its shards.
-        config: of the model.
-        dtype: of the backbone.
-        device: of torch.
+        config: configuration of the model.
+        dtype: dtype of the backbone.
+        device: Torch device.
         keep_head: keep the expert's language head (0.5 GB in bfloat16), which no action needs.
         tower: sizes of the small tower in SigLIP's place, or None.
 

@@ -66,8 +66,8 @@ class PI0CheckpointConfig:
         cameras: names of the images, in the order of the prefix.
         state_dim: numbers of the robot's state that the checkpoint was trained with.
         action_dim: numbers of its actions; None where only the statistics know.
-        norm_modes: by ``STATE`` and ``ACTION``: ``MEAN_STD``, ``QUANTILES``, ``MIN_MAX``,
-            ``IDENTITY``.
+        norm_modes: ``MEAN_STD``, ``QUANTILES``, ``MIN_MAX`` or ``IDENTITY``, each for ``STATE``
+            and ``ACTION``.
         prompt_tokens: longest prompt, tokens.
         grounded_conv: sizes of the small tower that takes SigLIP's place, or None.
     """
@@ -93,7 +93,7 @@ def read_config(folder: Path) -> PI0CheckpointConfig:
     """Read ``config.json`` of a checkpoint folder.
 
     Raises:
-        ConfigError: if it is missing, is no π0, or changes the action space in a way that is not
+        ConfigError: if it is missing, is not a π0, or changes the action space in a way that is not
             supported here.
     """
     path = folder / "config.json"

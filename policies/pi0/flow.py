@@ -43,7 +43,8 @@ class Flow:
 
     Attributes:
         actions: normalised plans, shape ``(B, H, max_action_dim)`` float32.
-        velocities: of the last two steps, or of the only one, shape ``(2, B, H, max_action_dim)``.
+        velocities: velocities of the last two steps, or of the only one, shape
+            ``(2, B, H, max_action_dim)``.
         hidden: expert's output at the last step for state and actions, shape ``(B, 1 + H, width)``.
     """
 
@@ -63,8 +64,8 @@ def encode_prefix(
 
     Args:
         model: transformers' π0.
-        input_ids: of the words, shape ``(1, n)``.
-        pixel_values: of the cameras that are there, shape ``(1, cameras, 3, S, S)``.
+        input_ids: input ids of the words, shape ``(1, n)``.
+        pixel_values: pixel values of the cameras that are there, shape ``(1, cameras, 3, S, S)``.
     """
     return read_prefix(model, embed(model, input_ids, pixel_values))
 
@@ -144,10 +145,10 @@ def integrate(
 
     Args:
         model: transformers' π0.
-        prefix: of this observation, or of several.
+        prefix: prefix of this observation, or of several.
         state: normalised and padded, a row an observation, shape ``(n, max_state_dim)``.
         noise: as many draws for each observation in turn, ``(B, H, max_action_dim)``.
-        steps: of Euler's method.
+        steps: steps of Euler's method.
     """
     batch = noise.shape[0]
     cache, length = prefix.cache, prefix.mask.shape[1]

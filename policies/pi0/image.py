@@ -42,7 +42,7 @@ STYLES: Final[Mapping[Layout, ResizeStyle]] = {
     Layout.TRANSFORMERS: ResizeStyle(smooth=False, centered=True),
     Layout.LEROBOT_V1: ResizeStyle(smooth=False, centered=False),
 }
-"""By who wrote the checkpoint."""
+"""Resize style by checkpoint layout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,8 +33,8 @@ class InputReader:
     """Reads observations for one checkpoint.
 
     Args:
-        config: of the checkpoint.
-        scaling: of its states.
+        config: configuration of the checkpoint.
+        scaling: scaling of its states.
         fit: how images reach the model.
         tokenizer: folder of tokenizer.json, opened when the first instruction comes.
         read_state: layout of the state; None leaves it out.

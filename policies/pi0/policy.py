@@ -130,7 +130,7 @@ class PI0Policy:
             self._adapter.reset()
 
     def act(self, observation: Observation) -> PolicyOutput:
-        """Say what to do now.
+        """Return the action for this observation.
 
         A state that the observation lacks is taken as the data's mean, which the model sees as
         zeros.
@@ -163,7 +163,7 @@ class PI0Policy:
         """The same below tokenizer, image processor and statistics.
 
         Args:
-            input_ids: of the words, shape ``(1, n)``, beginning with BOS.
+            input_ids: input ids of the words, shape ``(1, n)``, beginning with BOS.
             pixel_values: shape ``(1, 3, S, S)``, or ``(1, cameras, 3, S, S)`` for several
                 cameras in the checkpoint's order; leave out those that are missing.
             state: normalised, shape ``(1, d)``; padded with zeros. None is zeros.

@@ -18,7 +18,7 @@ def build_prompt(instruction: str, *, cleaned: bool) -> str:
     r"""The text that the model was trained on: it ends with a line feed.
 
     Args:
-        instruction: of the task.
+        instruction: instruction of the task.
         cleaned: as openpi does, without spaces around, underscores and line feeds; LeRobot leaves
             the words as they are.
 
@@ -35,7 +35,7 @@ def prompt_ids(tokenizer: Tokenizer, prompt: str, *, bos: int, longest: int) -> 
 
     Args:
         tokenizer: PaliGemma's, or a small one of a test.
-        prompt: of :func:`build_prompt`.
+        prompt: result of :func:`build_prompt`.
         bos: id that begins a text; put there where the tokenizer does not.
         longest: tokens.
     """

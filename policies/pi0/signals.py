@@ -30,7 +30,7 @@ def velocity_change(velocities: FloatArray) -> float | None:
     has nothing to compare and gives None.
 
     Args:
-        velocities: of the last two steps, ``(2, B, H, D)``; of one, ``(1, B, H, D)``.
+        velocities: velocities of the last two steps, ``(2, B, H, D)``; of one, ``(1, B, H, D)``.
 
     >>> velocity_change(np.array([[[[3.0]]], [[[1.0]]]]))
     0.5

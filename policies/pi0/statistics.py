@@ -128,8 +128,8 @@ def read_statistics(
     """Find a checkpoint's statistics.
 
     Args:
-        folder: of the checkpoint.
-        config: of its config.json.
+        folder: folder of the checkpoint.
+        config: configuration of its config.json.
         buffers: statistics that its weight file held.
         norm_stats: a JSON file in openpi's or LeRobot's form to use instead; ``"none"`` leaves
             states and actions as they are.

@@ -23,9 +23,9 @@ def scale_matrix(
 
     Args:
         matrix: pixels of the camera's own image, shape ``(3, 3)``.
-        width: of that image, pixels.
-        height: of that image, pixels.
-        side: of the model's square image, pixels.
+        width: width of that image, pixels.
+        height: height of that image, pixels.
+        side: side of the model's square image, pixels.
 
     >>> scale_matrix([[640, 0, 320], [0, 640, 240], [0, 0, 1]], width=640, height=480, side=224)[0]
     array([224.,   0., 112.], dtype=float32)
@@ -65,7 +65,7 @@ def camera_matrix(
     Args:
         cameras: ``intrinsic_config`` of the processor.
         key: dataset.
-        side: of the model's square image, pixels.
+        side: side of the model's square image, pixels.
         strict: the key must be there; otherwise the default camera stands in, as upstream has it.
 
     Raises:

@@ -42,10 +42,10 @@ class SpatialVLAConfig:
     """Everything that fixes the shape of a model.
 
     Attributes:
-        vision: of the SigLIP tower, or of the small tower that ``spatialvla-mini`` has instead.
-        text: of the Gemma 2 language model.
-        depth: of ZoeDepth, or of the small network of ``spatialvla-mini``; None for a model without
-            positions in space.
+        vision: configuration of the SigLIP tower, or of the small tower of ``spatialvla-mini``.
+        text: configuration of the Gemma 2 language model.
+        depth: configuration of ZoeDepth, or of the small network of ``spatialvla-mini``; None for
+            a model without positions in space.
         projection_width: channels that leave the projector.
         image_token_id: stands for one patch in the prompt.
         action_token_begin: first of the action ids.
@@ -54,7 +54,7 @@ class SpatialVLAConfig:
         bos_token_id: begins the text after the image.
         eos_token_ids: end the answer; they are no action.
         points_per_side: points in space per patch, along each of its sides.
-        frequencies: of the encoding of these points.
+        frequencies: frequencies of the encoding of these points.
     """
 
     vision: SiglipVisionConfig | GroundedConvConfig

@@ -61,7 +61,7 @@ class ConvDepth(nn.Module):
         """Depth of every pixel, that of its cell.
 
         Args:
-            pixels: in [0, 1], ``(B, 3, S, S)``, S a multiple of 8.
+            pixels: pixels in [0, 1], ``(B, 3, S, S)``, S a multiple of 8.
 
         Returns:
             Metres along the optical axis, ``(B, 1, S, S)``.

@@ -19,7 +19,7 @@ def for_depth(pixels: Tensor) -> Tensor:
     """ZoeDepth's input: reflect, resize, then to [-1, 1].
 
     Args:
-        pixels: in [0, 1], ``(B, 3, S, S)``, S above 31.
+        pixels: pixels in [0, 1], ``(B, 3, S, S)``, S above 31.
 
     Returns:
         Shape ``(B, 3, 384, 384)``.
@@ -34,7 +34,7 @@ def estimate_depth(model: nn.Module, pixels: Tensor) -> Tensor:
 
     Args:
         model: ``ZoeDepthForDepthEstimation``.
-        pixels: in [0, 1], ``(B, 3, S, S)``.
+        pixels: pixels in [0, 1], ``(B, 3, S, S)``.
 
     Returns:
         Metres, ``(B, 1, S, S)``.

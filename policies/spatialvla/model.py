@@ -138,7 +138,7 @@ class SpatialVLA(nn.Module):
         """The same of a known depth.
 
         Args:
-            depth: of every pixel, metres, ``(B, 1, S, S)``.
+            depth: depth of every pixel, metres, ``(B, 1, S, S)``.
             intrinsic: camera matrix for this image's size, pixels, ``(3, 3)``.
         """
         patch, per_side = self.config.patch_size, self.config.points_per_side
@@ -151,7 +151,7 @@ class SpatialVLA(nn.Module):
         """Features of the image's tokens as the tower leaves them, ``(B, n, visual width)``.
 
         Args:
-            pixels: in [0, 1], ``(B, 3, S, S)``.
+            pixels: pixels in [0, 1], ``(B, 3, S, S)``.
             words: embeddings of the text, ``(B, n, width)``; the small tower alone asks for them.
         """
         scaled = (pixels - 0.5) / 0.5
@@ -165,8 +165,8 @@ class SpatialVLA(nn.Module):
         """Features for the language model, ``(B, n, width)``.
 
         Args:
-            seen: of :meth:`look`.
-            points: of :meth:`points`; None for a model without them.
+            seen: result of :meth:`look`.
+            points: result of :meth:`points`; None for a model without them.
         """
         if self.position_embedding_3d is not None and points is not None:
             places = self.position_embedding_3d(points)
@@ -199,8 +199,8 @@ class SpatialVLA(nn.Module):
 
         Args:
             input_ids: prompts of one length, shape ``(B, n)``.
-            seen: of :meth:`look`.
-            points: of :meth:`points`.
+            seen: result of :meth:`look`.
+            points: result of :meth:`points`.
             action_ids: the true action tokens, shape ``(B, k)``.
 
         Returns:
@@ -221,7 +221,7 @@ class SpatialVLA(nn.Module):
 
         Args:
             input_ids: shape ``(1, n)``.
-            pixels: in [0, 1], ``(1, 3, S, S)``.
+            pixels: pixels in [0, 1], ``(1, 3, S, S)``.
             intrinsic: camera matrix for this image's size, pixels, ``(3, 3)``.
         """
         cache = DynamicCache(config=self.language_model.config)

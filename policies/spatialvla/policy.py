@@ -97,7 +97,7 @@ class SpatialVLAPolicy:
             self._adapter.reset()
 
     def act(self, observation: Observation) -> PolicyOutput:
-        """Say what to do now.
+        """Return the action for this observation.
 
         Raises:
             MissingTokenizerError: if the checkpoint has no tokenizer.
@@ -118,7 +118,7 @@ class SpatialVLAPolicy:
 
         Args:
             input_ids: shape ``(1, n)``: an image token a patch, BOS, the text.
-            pixel_values: in [0, 1], shape ``(1, 3, S, S)``.
+            pixel_values: pixel values in [0, 1], shape ``(1, 3, S, S)``.
             intrinsic: camera matrix for these pixels, ``(3, 3)``; None takes the policy's own.
 
         Raises:

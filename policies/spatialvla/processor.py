@@ -26,7 +26,7 @@ class ImageProcessor:
         width: pixels.
         height: pixels.
         resample: Pillow's number of the interpolation, 3 is bicubic.
-        factor: on the 0..255 of the image.
+        factor: factor on the 0..255 of the image.
         mean: per channel; None where the image is not normalised here.
         std: per channel.
     """

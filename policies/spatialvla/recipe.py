@@ -24,7 +24,7 @@ class Recipe:
     Attributes:
         grid: cells of the action space.
         chunk_steps: actions of an answer.
-        statistics: of the actions, by dataset.
+        statistics: statistics of the actions, by dataset.
         cameras: matrix and image size, by dataset.
     """
 
@@ -38,7 +38,7 @@ class Recipe:
         """Read ``processor_config.json`` and the statistics next to it.
 
         Args:
-            folder: of the checkpoint.
+            folder: folder of the checkpoint.
             action_token_range: half-open range of the model's action ids.
 
         Raises:

@@ -70,7 +70,7 @@ def back_project(
     Args:
         depth: metres along the optical axis, ``(B, 1, S, S)``.
         intrinsic: camera matrix for this image's size, pixels, ``(3, 3)``.
-        centres: of :func:`patch_centres`.
+        centres: result of :func:`patch_centres`.
         patch_size: side of a patch, pixels.
         per_side: points along each side of a patch.
 

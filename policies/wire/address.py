@@ -58,7 +58,7 @@ class Listen:
         """
         host, colon, port = text.rpartition(":")
         if not colon or not host or not port.isdecimal():
-            msg = f"{text!r} is no address; expected host:port, for example 127.0.0.1:9000"
+            msg = f"{text!r} is not an address; expected host:port, for example 127.0.0.1:9000"
             raise ConfigError(msg)
         return cls(host=host.strip("[]"), port=int(port), api_key=api_key)
 
@@ -79,7 +79,7 @@ class Listen:
 
     @property
     def family(self) -> AddressFamily:
-        """Of the socket."""
+        """Address family of the socket."""
         return AF_INET6 if ":" in self.host else AF_INET
 
     def _remedy(self, error: OSError) -> str:
@@ -142,7 +142,7 @@ def check_url(url: str) -> str:
     'ws://127.0.0.1:8000'
 
     Raises:
-        ConfigError: if it is no websocket's, or holds a password, which traces would then show.
+        ConfigError: if it is not a websocket URL, or holds a password, which traces would show.
     """
     full = url if "://" in url else f"ws://{url}"
     try:
@@ -151,8 +151,6 @@ def check_url(url: str) -> str:
     except ValueError:
         good = False
     if not good or parts.username or parts.password:
-        msg = (
-            f"{url!r} is no policy server; expected ws://host:port, for example ws://127.0.0.1:8000"
-        )
+        msg = f"{url!r} is not a policy server; expected ws://host:port, for example ws://127.0.0.1:8000"
         raise ConfigError(msg)
     return full

@@ -151,7 +151,7 @@ class Wire:
         except InvalidStatus as error:
             raise self._refused(error) from error
         except WebSocketException as error:
-            msg = f"{self.url} is no policy server: {error}"
+            msg = f"{self.url} is not a policy server: {error}"
             raise RemoteError(msg) from error
         try:
             metadata = decode(connection.recv(timeout_s))
@@ -179,7 +179,7 @@ class Wire:
             return RemoteError(msg)
         if status in (502, 503, 504):
             return _BusyError(f"status {status}: {text}")
-        return RemoteError(f"{self.url} is no policy server: status {status}, {text}")
+        return RemoteError(f"{self.url} is not a policy server: status {status}, {text}")
 
     def _exchange(
         self, connection: ClientConnection, frame: bytes, timeout_s: float
@@ -239,8 +239,8 @@ def read_reply(frame: bytes | str, url: str, number: int | None) -> dict[Any, An
 
     Args:
         frame: as it came.
-        url: of the server, for the texts.
-        number: of the request; None where it had none.
+        url: url of the server, for the texts.
+        number: number of the request; None where it had none.
 
     Raises:
         RemoteError: if it is an error, cannot be read, or answers another request.

@@ -63,7 +63,7 @@ def decode(frame: bytes | str) -> dict[Any, Any]:
     {'actions': array([0., 1., 2.])}
 
     Raises:
-        WireFormatError: if the frame is no message, or one of its arrays is not what it says.
+        WireFormatError: if the frame is not a message, or one of its arrays is not what it says.
     """
     if isinstance(frame, str):
         msg = f"a text of {len(frame)} characters came, expected a binary message"

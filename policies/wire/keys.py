@@ -14,7 +14,7 @@ __all__ = ["LAYOUT", "OURS", "PROTOCOL", "KeyMap", "find", "ours", "put"]
 PROTOCOL: Final = 1
 """Version of our keys, declared by the server in its first frame."""
 OURS: Final = "vlawatch/"
-"""In front of every key that openpi does not have, so that other programs pass over it."""
+"""Prefix of every key that openpi does not have, so that other programs ignore it."""
 LAYOUT: Final[Mapping[str, int | None]] = {
     name: size if isinstance(size, int) else None
     for name in OBSERVED_SIGNALS
@@ -50,7 +50,7 @@ class KeyMap:
         tcp_quaternion: w, x, y, z; empty likewise.
         gripper: opening in [0, 1]; empty likewise.
         joint_positions: radians or metres; empty likewise.
-        actions: in the reply, ``(H, D)``.
+        actions: actions in the reply, ``(H, D)``.
     """
 
     image: str = "observation/image"

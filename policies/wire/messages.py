@@ -27,7 +27,7 @@ def request_of(observation: Observation, keys: KeyMap, *, extended: bool) -> dic
 
     Args:
         observation: what the policy may see.
-        keys: of the server.
+        keys: keys of the server.
         extended: also under our keys, every field in full precision.
     """
     found = {name: getattr(observation, name) for name in LAYOUT}
@@ -79,7 +79,7 @@ def reply_of(output: Any, keys: KeyMap, wanted: Collection[str]) -> dict[str, An
     """The message that answers: openpi's ``(H, D)`` actions, and the signals that were asked for.
 
     Raises:
-        WireFormatError: if the policy's action is no row of numbers.
+        WireFormatError: if the policy's action is not a row of numbers.
     """
     action = _array_of(getattr(output, "action", None))
     if not isinstance(action, np.ndarray) or action.ndim != 1 or action.dtype.kind not in _NUMERIC:

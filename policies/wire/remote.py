@@ -121,7 +121,7 @@ class RemotePolicy:
 
         Raises:
             RemoteError: if it does not answer in time, or with an error.
-            WireFormatError: if its reply is no action.
+            WireFormatError: if its reply is not an action.
         """
         message = request_of(observation, self._keys, extended=self._extended)
         message[self._keys.instruction] = observation.instruction or self._instruction

@@ -76,5 +76,5 @@ def test_a_gpu_that_is_not_there_is_something_that_the_machine_lacks(mini_checkp
 
 def test_a_tokenizer_file_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"tokenizer\.json is no tokenizer"):
+    with pytest.raises(ConfigError, match=r"tokenizer\.json is not a tokenizer"):
         load_tokenizer(tmp_path)

@@ -83,8 +83,8 @@ def test_folder_without_config_is_refused(tmp_path: object) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"pad_to_multiple_of": 65}, "vocab_size 32064 is no multiple of pad_to_multiple_of 65"),
-        ({"pad_to_multiple_of": -64}, "no multiple of pad_to_multiple_of -64"),
+        ({"pad_to_multiple_of": 65}, "vocab_size 32064 is not a multiple of pad_to_multiple_of 65"),
+        ({"pad_to_multiple_of": -64}, "not a multiple of pad_to_multiple_of -64"),
         ({"n_action_bins": 1}, "n_action_bins is 1; it must be from 2"),
         ({"n_action_bins": 40000}, "to the 32000 ids"),
     ],
