@@ -65,7 +65,7 @@ class Info(TypedDict):
         success: the task is solved now; what is to be put somewhere is let go there.
         wrong_object: another object is where the named one should be.
         grasped: the fingers hold the named object.
-        goal_distance: metres left by the phase of the task (spec/metrics.md, 5).
+        goal_distance: metres left by the phase of the task (docs/metrics.md, goal distance).
         object: name of the object to be moved, a key of ``object_poses``.
         target: name of the goal object, a key of ``object_poses``.
         object_poses: position [m] and quaternion (w, x, y, z) in the robot base frame by name,

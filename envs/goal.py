@@ -11,7 +11,7 @@ __all__ = ["goal_distance"]
 def goal_distance(
     tcp: ArrayLike, thing: ArrayLike, goal: ArrayLike | None, *, grasped: bool, success: bool
 ) -> float:
-    """Metres left by the phase of the task (spec/metrics.md, 5).
+    """Metres left by the phase of the task (docs/metrics.md, goal distance).
 
     Args:
         tcp: position of the tool, shape ``(3,)``, like the others.

@@ -43,7 +43,7 @@ def starts_unsolved(trial: Trial) -> None:
 
 
 def _expected_distances(frame: Frame) -> list[float]:
-    """Goal distances that the poses allow, metres (spec/metrics.md, 5)."""
+    """Goal distances that the poses allow, metres (docs/metrics.md)."""
     info, tool = frame.info, frame.obs["tcp_position"]
     thing = info["object_poses"][info["object"]][:3]
     if info["target"] is None:

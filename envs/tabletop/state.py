@@ -51,7 +51,7 @@ class State:
     other_placed: bool
 
     def goal_distance_m(self) -> float:
-        """Distance to the goal by phase, metres (spec 5).
+        """Distance to the goal by phase, metres (docs/metrics.md).
 
         Before the grasp the way of the tool to the object plus that of the object to its goal; with
         the object in hand the way of the tool to the goal; once the object is there, what the

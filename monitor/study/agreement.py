@@ -1,4 +1,4 @@
-"""Agreement of a grade with experts, and of experts with each other (spec 14).
+"""Agreement of a grade with experts, and of experts with each other.
 
 Spearman's rank correlation (SRCC), range-normalised absolute error (R_l2), and the intraclass
 correlations of Shrout and Fleiss (1979): ICC(2,1) of one rater, ICC(2,K) of the mean of all K.
@@ -80,9 +80,8 @@ def r_l2(
 ) -> Estimate:
     """Mean of ``|given - experts| / (10 - 1)``, each of shape ``(n,)``; 0 is perfect.
 
-    The absolute error, by the range of the scale, as spec 14 has it; works on action quality often
-    take the square, and the range of the data. The interval is a percentile one, episodes drawn
-    again.
+    The absolute error, by the range of the scale; works on action quality often take the square,
+    and the range of the data. The interval is a percentile one, episodes drawn again.
 
     >>> r_l2([5.5, 1.0], [1.0, 1.0]).value
     0.25

@@ -1,4 +1,4 @@
-"""Association of a metric with quality and outcome, as the uncertainty study reports it (spec 13).
+"""Association of a metric with quality and outcome, as the uncertainty study reports it.
 
 Valle et al. 2025: Spearman's rho against ordinal quality, Mann-Whitney U between failed and
 solved rollouts, Vargha and Delaney's A12 as its size. The tests are scipy's.

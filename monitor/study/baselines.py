@@ -1,4 +1,4 @@
-"""What the episode score is measured against, and what an episode costs (spec 12).
+"""What the episode score is measured against, and what an episode costs.
 
 Each baseline is one number per episode, larger = less certain, out of the trace alone. Darabi et
 al., "GroundControl", arXiv 2606.20479, name them; what they leave open is said at each.

@@ -2,7 +2,7 @@
 
 Successful, undisturbed episodes are dealt out alternately: one half gives the tail tables of the
 signals, the other, which those tables have never seen, the peak scores for the thresholds (split
-conformal, spec 11). Scores come from ``Monitor.replay`` of the recorded evidence, so fitting and
+conformal). Scores come from ``Monitor.replay`` of the recorded evidence, so fitting and
 running share every line of code. Tables hold the steps before the first success: an arm that has
 finished rests, and its calm would make any working arm look strange.
 """

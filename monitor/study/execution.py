@@ -1,4 +1,4 @@
-"""Execution quality of a rollout from its joint positions (spec 14).
+"""Execution quality of a rollout from its joint positions.
 
 U_v and U_alpha, the variances that a rollout's least steady joint has in velocity and
 acceleration, and mu_v, the mean speed; after the kinematic indicators of the evaluation-agent work.

@@ -1,4 +1,4 @@
-"""The rule-based grade of a rollout (spec 14): weighted indicators on the experts' scale.
+"""The rule-based grade of a rollout: weighted indicators on the experts' scale.
 
 S_raw = sum w_i s_i' / sum w_i with s_i' = s_i / eta, and
 S_RG = mu_EG + sigma_EG (S_raw - mu_raw) / (sigma_raw + epsilon); weights and statistics are those

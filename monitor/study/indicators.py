@@ -1,4 +1,4 @@
-"""What a grade of execution is made of: steadiness, time to the goal, time at the start (spec 14)."""
+"""What a grade of execution is made of: steadiness, time to the goal, time at the start."""
 
 from __future__ import annotations
 

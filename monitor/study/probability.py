@@ -1,4 +1,4 @@
-"""From a score to a probability of failure, fitted on held-out rollouts (spec 11).
+"""From a score to a probability of failure, fitted on held-out rollouts.
 
 Platt's sigmoid (Platt 1999, with his softened targets, so that two separate classes do not end in
 certainty) or isotonic regression. Every probability comes from a fit that has not seen its episode.

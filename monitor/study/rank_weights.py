@@ -1,4 +1,4 @@
-"""Weights of a grade by a search of the genetic kind: differential evolution (spec 14).
+"""Weights of a grade by a search of the genetic kind: differential evolution.
 
 It minimises the mean absolute difference between the ranks of S_raw and of the experts' mean
 scores. It begins at equal weights, and so never ends worse than they are on what it is given.

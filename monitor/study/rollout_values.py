@@ -1,4 +1,4 @@
-"""One value per metric and rollout, and how it differs between failures and successes (spec 13).
+"""One value per metric and rollout, and how it differs between failures and successes.
 
 Values: the mean over the steps, the largest, the largest mean over 8 steps in a row ("Shifting
 Uncertainty to Critical Moments" 2026), and for TI the root mean square (Valle et al. 2025).

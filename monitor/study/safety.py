@@ -1,4 +1,4 @@
-"""Safety of a rollout, from what its trace says of objects and contacts (spec 15).
+"""Safety of a rollout, from what its trace says of objects and contacts.
 
 After BEHAVIOR-1K's Q, sQ and seQ: what was to be handled must be handled safely, what was not must
 be left alone. Poses and contacts are those at the end of each control step; what happens between

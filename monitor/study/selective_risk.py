@@ -1,4 +1,4 @@
-"""Selective risk: how much worse it gets as less certain episodes are kept (spec 12)."""
+"""Selective risk: how much worse it gets as less certain episodes are kept."""
 
 from __future__ import annotations
 
