@@ -5,11 +5,14 @@ The idea is that of STAC, Agia et al., arXiv 2410.04640; here as a plain distanc
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from monitor.records import FloatArray
+from monitor.stage import MetricInfo
 
-__all__ = ["chunk_inconsistency"]
+__all__ = ["INFOS", "chunk_inconsistency"]
 
 
 def chunk_inconsistency(last: FloatArray, now: FloatArray) -> FloatArray | None:
@@ -30,3 +33,15 @@ def chunk_inconsistency(last: FloatArray, now: FloatArray) -> FloatArray | None:
         return None
     gap = np.abs(last[..., 1 : count + 1, :] - now[..., :count, :])
     return np.asarray(gap.mean(axis=(-2, -1)))
+
+
+INFOS: Final = (
+    MetricInfo(
+        id="CHUNK",
+        meaning="distance of consecutive action chunks where they overlap",
+        warmup=2,
+        needs=("chunk",),
+        source="STAC, Agia et al., arXiv 2410.04640, as a plain distance",
+        typical=(0.02, 0.06, 0.12),
+    ),
+)

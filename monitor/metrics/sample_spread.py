@@ -5,11 +5,14 @@ Execution variability of Valle et al., arXiv 2507.17049.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from monitor.records import FloatArray
+from monitor.stage import MetricInfo
 
-__all__ = ["execution_variability"]
+__all__ = ["INFOS", "execution_variability"]
 
 
 def execution_variability(samples: FloatArray) -> FloatArray:
@@ -27,3 +30,14 @@ def execution_variability(samples: FloatArray) -> FloatArray:
     """
     same = (samples == samples[..., :1, :]).all(axis=(-2, -1)) | (samples.shape[-2] < 2)
     return np.where(same, np.nan, samples.std(axis=-2).mean(axis=-1))
+
+
+INFOS: Final = (
+    MetricInfo(
+        id="EV",
+        meaning="standard deviation of sampled actions, mean over dimensions",
+        high=0.5,
+        needs=("samples",),
+        typical=(0.02, 0.06, 0.12),
+    ),
+)

@@ -13,7 +13,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.stage import MetricInfo
+from monitor.stage.info import DARABI, OWN
+
 __all__ = [
+    "INFOS",
     "TOKEN_METRICS",
     "softmax",
     "token_entropy",
@@ -89,3 +93,59 @@ TOKEN_METRICS: Final[dict[str, Callable[[Probabilities], NDArray[Any]]]] = {
     "TB-PCS": token_margin,
 }
 """Formulas by metric id."""
+
+TYPICAL: Final = {
+    "TB-E": (0.06, 0.20, 0.35),
+    "TB-TP": (0.15, 0.45, 0.65),
+    "TB-D": (0.15, 0.45, 0.65),
+    "TB-PCS": (0.25, 0.6, 0.8),
+}
+"""Median, 90 % and 99 % quantile in healthy tabletop pick-and-place."""
+
+
+def _infos() -> list[MetricInfo]:
+    names = {
+        "TB-TP": "1 - probability of the likeliest token, normalised",
+        "TB-PCS": "1 - margin between the two likeliest tokens",
+        "TB-D": "DeepGini of the token distribution",
+        "TB-E": "entropy of the token distribution",
+    }
+    supports = {"": "full vocabulary", "_bins": "action bins alone"}
+    pools = {"": "mean over tokens", "_max": "largest of the tokens"}
+    return [
+        MetricInfo(
+            id=f"{name}{support}{pool}",
+            meaning=f"{meaning}; {over}; {how}",
+            needs=("token_logits",),
+            typical=TYPICAL[name],
+        )
+        for name, meaning in names.items()
+        for support, over in supports.items()
+        for pool, how in pools.items()
+    ]
+
+
+BINS: Final = ("token_logits", "action_token_range")
+"""Fields that the metrics of the action bins need."""
+INFOS: Final = (
+    *_infos(),
+    MetricInfo(
+        id="action_mass",
+        meaning="least probability that a token's bins hold together; higher is better",
+        needs=BINS,
+        source=OWN,
+    ),
+    MetricInfo(
+        id="tokens_outside",
+        meaning="tokens whose likeliest or chosen class is not an action bin",
+        high=None,
+        needs=BINS,
+        source=OWN,
+    ),
+    MetricInfo(
+        id="alpha",
+        meaning="geometric mean probability of the chosen tokens; higher is better",
+        needs=("token_logits", "token_ids"),
+        source=DARABI,
+    ),
+)
