@@ -18,7 +18,7 @@ CATALOGUE: Final[dict[str, MetricInfo]] = {
     for infos in (*declared("monitor.metrics", "INFOS"), *(one.info for one in METRIC_STAGES))
     for info in infos
 }
-"""By id; all are higher = worse unless their meaning says otherwise."""
+"""Every metric by id; higher is worse unless its meaning says otherwise."""
 
 
 def of_motion(name: str) -> bool:

@@ -35,11 +35,11 @@ class MissingExtraError(MonitorError, ImportError):
 
 
 class MisuseError(MonitorError, TypeError):
-    """A call got a thing of the wrong kind: a mistake of the program, not of the data."""
+    """Programming error: an argument of the wrong type."""
 
 
 def misuse(given: object) -> str:
-    """Text for what is no step.
+    """Return the error text for something that is not a Step.
 
     >>> misuse(None)
     'update() takes a Step, given None; wrap what the policy and the robot say: Step(action=...)'

@@ -111,4 +111,4 @@ def _part(value: Any, i: int, n: int, name: str) -> Any:
     try:
         return value[i] if len(value) == n else value
     except (TypeError, IndexError, KeyError, ValueError):
-        return value  # misshapen; whoever reads it says so
+        return value  # misshapen; its reader says so

@@ -23,7 +23,7 @@ def check_sampling(samples: int, temperature: float = 0.0, seed: int = 0) -> Non
         ("temperature", temperature, Real),
         ("seed", seed, Integral),
     ):
-        # Written so that NaN, which is no less than 0 either, is refused.
+        # Written so that NaN, which is not less than 0 either, is refused.
         if not isinstance(value, kind) or not value >= 0:
             what = "a whole number" if kind is Integral else "a number"
             msg = f"{name} must be {what} from 0 up, got {value!r}"

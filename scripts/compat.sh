@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The library part beside old packages: numpy 1.24, gymnasium 0.28 and transformers 4.40, as an
+# The library part with old packages: numpy 1.24, gymnasium 0.28 and transformers 4.40, as an
 # OpenVLA or SimplerEnv environment pins them. It is installed there without moving a pin.
 #
 #   bash scripts/compat.sh [pytest's arguments]

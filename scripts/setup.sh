@@ -128,7 +128,7 @@ add_backports() {
   codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
   [ "$id" = debian ] && [ -n "$codename" ] ||
     die "no Mesa $mesa_major or newer in the enabled apt sources of this '$id $codename'"
-  # apt itself reads both of its formats and tells where the release comes from.
+  # apt itself reads both of its formats and says where the release comes from.
   site=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 2>/dev/null |
     awk -v release="$codename" '$2 == release && $3 == "main" {print $1; exit}')
   [ -n "$site" ] || die "found no mirror of Debian $codename in this machine's apt sources"
@@ -199,7 +199,7 @@ install_packages() {
   fi
 }
 
-# numba keeps what it has compiled beside the source; the first start need not wait for it then.
+# numba keeps what it has compiled next to the source; the first start need not wait for it then.
 compile_core() {
   quietly "compiled the monitor's core" "$venv/bin/python" -c \
     'from monitor import Monitor; Monitor(action_low=[-1.0], action_high=[1.0])' || true

@@ -40,7 +40,7 @@ class Row:
         faulty: Whether there is any fault.
         out_of_range: Whether the action is to be clipped.
         gripper: Measured opening, NaN where unknown.
-        position: Of the tool, NaN where unknown.
+        position: Position of the tool, NaN where unknown.
         action: What the policy wants, NaN where unusable.
     """
 
@@ -55,7 +55,7 @@ class Row:
 
 @dataclass(slots=True)
 class State:
-    """Of the controller and of the retreat."""
+    """State of the controller and of the retreat."""
 
     controller: ControllerState = part(ControllerState)
     retreat: RetreatState = part(RetreatState)
@@ -63,7 +63,7 @@ class State:
 
 @dataclass(slots=True)
 class Limits:
-    """Of the controller and of the retreat, and what the mode may do.
+    """Limits of the controller and of the retreat, and what the mode may do.
 
     Attributes:
         enforce: Whether modes act; otherwise the monitor only watches.

@@ -147,7 +147,7 @@ def transition(
 
 @compiled
 def _recover(state: ControllerState, score: float, demand: float, limits: ControllerLimits) -> None:
-    # In RECOVER an unknown score is no reason to stay: it is unknown because the retreat cleared
+    # In RECOVER an unknown score is not a reason to stay: it is unknown because the retreat cleared
     # the windows, and whatever is unknown because of bad data is a fault with its own demand.
     quiet = not score >= limits.tau_recover - limits.hysteresis
     calm = state.calm + 1 if quiet and demand == 0 else 0

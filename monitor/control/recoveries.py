@@ -19,7 +19,7 @@ def build_recoveries(setup: Setup, n: int) -> list[Recovery]:
     """Return the configured recovery of each robot, empty for the shipped retreat.
 
     Raises:
-        ConfigError: Nobody offers a recovery of that name.
+        ConfigError: No package offers a recovery of that name.
     """
     name = setup.config.recovery.behavior
     if name == RETREAT:

@@ -38,8 +38,8 @@ class RuleCount:
         """Take one step and tell where the rule fires.
 
         Args:
-            metrics: By id, ``(N,)`` or one number for N = 1; None or NaN is unknown.
-            faults: By code, ``(N,)`` or one truth value for N = 1.
+            metrics: Values by id, ``(N,)`` or one number for N = 1; None or NaN is unknown.
+            faults: Presence by code, ``(N,)`` or one truth value for N = 1.
 
         >>> rule = Rule.model_validate({"name": "r", "of": [{"metric": "TI", "above": 1.0}]})
         >>> RuleCount(rule, 1).update({"TI": 2.0}, {}).tolist()

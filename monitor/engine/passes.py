@@ -69,7 +69,7 @@ def build_loop(calls: tuple[Call, ...], extras: int, compiled: bool) -> Callable
             "    return run",
         ]
     )
-    # numba keeps its cache beside the file that a function says it comes from: this one.
+    # numba keeps its cache next to the file that a function says it comes from: this one.
     known: dict[str, Any] = {"__name__": __name__, **{one.name: one.function for one in calls}}
     exec(compile(text, __file__, "exec"), known)  # the text is made of stage names alone
     functions = [one.function for one in calls]

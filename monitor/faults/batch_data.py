@@ -20,7 +20,7 @@ def add_data_faults(step: Step, action: FloatArray, faults: dict[str, Mask]) -> 
     Args:
         step: Step of N robots.
         action: ``(N, D)`` as read from it.
-        faults: By code, ``(N,)``; written to.
+        faults: Masks ``(N,)`` by code; written to.
     """
     n = len(action)
     if step.policy_error is not None:

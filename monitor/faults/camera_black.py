@@ -26,7 +26,7 @@ class State:
 
 @dataclass(slots=True)
 class Limits:
-    """Least standard deviation of a picture that shows something, on the scale 0 to 255."""
+    """Least standard deviation of an image that shows something, on the scale 0 to 255."""
 
     enabled: bool = True
     least_std: float = 1.0

@@ -5,7 +5,7 @@ section 4.2, the MLP: each step's features e_t give sigmoid(g(e_t)) with a two-l
 score is their sum so far, s_t = sum over tau <= t of sigmoid(g(e_tau)). An alarm is s_t above a
 band over time that was fitted on successful rollouts (functional conformal prediction, 4.3).
 
-Training is in :mod:`monitor.study.safe`; here is what runs beside a robot, on numpy alone.
+Training is in :mod:`monitor.study.safe`; here is what runs next to a robot, on numpy alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """STILL: 1 where the tool's path over the window is short and the gripper rests.
 
 ``floor / (floor + path)``, so it is one half where the path equals the floor. TCP-path and TCP-net
-are reported beside it.
+are reported with it.
 """
 
 from __future__ import annotations

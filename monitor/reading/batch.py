@@ -221,7 +221,7 @@ def _read_success(value: Any, n: int, faults: dict[str, Mask]) -> FloatArray:
     success = _finite_rows(
         "SUCCESS", [value] if n == 1 and np.ndim(value) == 0 else value, (n,), seen
     )
-    if "SUCCESS_SHAPE" in seen:  # NaN is no fault, but a robot without a verdict
+    if "SUCCESS_SHAPE" in seen:  # NaN is not a fault, but a robot without a verdict
         note(faults, "SUCCESS_SHAPE", seen["SUCCESS_SHAPE"])
     return success
 

@@ -19,7 +19,7 @@ def build_scorer(setup: Setup, tables: Mapping[str, TailTable] | None, n: int) -
     """Return the configured scorer for N robots.
 
     Raises:
-        ConfigError: Nobody offers a scorer of that name.
+        ConfigError: No package offers a scorer of that name.
     """
     factory = resolve("scorer", setup.config.score.scorer, GROUP, SCORERS)
     scorer: Scorer = factory(setup, tables, n)

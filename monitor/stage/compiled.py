@@ -25,11 +25,11 @@ SILENCE_S: Final = 2.0
 """Compiling takes longer than this; loading what is cached does not."""
 
 _known_to_numba: dict[Callable[..., Any], bool] = {}
-"""Marked functions, and whether numba has been told of them."""
+"""Marked functions, and whether numba knows them."""
 
 
 def compiled(function: Marked) -> Marked:
-    """Mark a function of a stage; whoever calls it from Python still calls plain Python."""
+    """Mark a function of a stage; a call from Python still runs plain Python."""
     _known_to_numba[function] = False
     return function
 

@@ -26,7 +26,7 @@ ALPHA: Final = 0.1
 GAMMA: Final = 0.05
 """Step of its adaptation (Gibbs & Candes 2021 take 0.005 for series of thousands)."""
 SHARES: Final = (0.6, 0.4)
-"""Of the running miscoverage and of the mean normalised residual."""
+"""Shares of the running miscoverage and of the mean normalised residual."""
 BINS: Final = 16
 ROUNDING: Final = 1e-9
 """A residual this close to the interval's end is within it."""

@@ -124,7 +124,7 @@ def tail_table(values: Sequence[float], floor: float = 1e-9) -> TailTable:
     """Quantiles of a signal and the mean excess beyond the last of them.
 
     Args:
-        values: one a step.
+        values: one per step.
         floor: least ``tail_scale``: a signal that never moved must not alarm at a hair.
 
     >>> tail_table(list(range(101))).values[:3]

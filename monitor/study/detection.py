@@ -1,4 +1,4 @@
-"""How well a score tells failures from successes, without being helped by their length."""
+"""Failure-detection AUROC of a score, controlled for episode length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run read back for study: every finished episode beside its steps."""
+"""A run read back for study: every finished episode with its steps."""
 
 from __future__ import annotations
 

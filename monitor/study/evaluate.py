@@ -81,7 +81,7 @@ class StudyPlan:
         seed: of every episode.
         max_steps: limit of steps an episode.
         jobs: arms that run at the same time, each in a process of its own.
-        keep_hidden: keep the policy's features of every step beside the traces.
+        keep_hidden: keep the policy's features of every step next to the traces.
     """
 
     out: Path

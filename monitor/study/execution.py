@@ -18,7 +18,7 @@ __all__ = ["Execution", "judge_execution"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """Of one rollout; per step, not per second.
+    """Execution quality of one rollout; per step, not per second.
 
     Attributes:
         u_v: largest over the joints of the variance of q_t - q_{t-1}.

@@ -1,4 +1,4 @@
-"""Drawings of a run, each onto axes that are given, so that page and picture share them."""
+"""Drawings of a run, each onto axes that are given, so that page and image share them."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def draw_metric(axes: Any, run: Run, metric: str, palette: Palette) -> None:
 
 
 def draw_rates(axes: Any, names: Sequence[str], rates: Sequence[Rate], palette: Palette) -> None:
-    """Pass rates with their intervals, one a line."""
+    """Draw pass rates with their intervals, one per line."""
     for row, rate in enumerate(rates):
         axes.plot([rate.low, rate.high], [row, row], color=palette.success, linewidth=2.2)
         if rate.value is not None:

@@ -24,7 +24,7 @@ __all__ = ["EPSILON", "LEVELS", "Grade", "setup", "steadiness"]
 SCHEMA: Final = 1
 EPSILON: Final = 1e-9
 LEVELS: Final = tuple(np.linspace(0.0, 1.0, 21).round(2).tolist())
-"""Of the quantiles that a table of steadiness has."""
+"""Levels of the quantiles in a table of steadiness."""
 
 Name = Literal["velocity", "acceleration", "task_time", "start_time"]
 Table = Annotated[tuple[FiniteFloat, ...], Field(min_length=len(LEVELS), max_length=len(LEVELS))]
@@ -40,9 +40,9 @@ class Grade(BaseModel):
     robot: str | None
     control_dt_s: Annotated[FiniteFloat, Field(gt=0)] | None
     weights: dict[Name, Annotated[FiniteFloat, Field(ge=0)]]
-    """By indicator in use; their sum is 1."""
+    """Weights by indicator in use; their sum is 1."""
     quantiles: dict[Name, Table]
-    """Of U_v and U_alpha on the training split, at :data:`LEVELS`."""
+    """Quantiles of U_v and U_alpha on the training split, at :data:`LEVELS`."""
     horizon_steps: Annotated[int, Field(ge=1)]
     """Longest episode of the training split."""
     collision_penalty: Annotated[FiniteFloat, Field(ge=1)] | None

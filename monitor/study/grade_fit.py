@@ -57,11 +57,11 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """Of a grade with experts on some episodes, beside that of the experts with each other there.
+    """Agreement of a grade with experts, next to that of the experts with each other.
 
     Attributes:
         srcc: of the grade with the experts' mean.
-        r_l2: of the same.
+        r_l2: of the grade with the experts' mean.
         by_rater: SRCC of the grade with each rater alone.
         left_out: SRCC of each rater with the mean of the others, what a grade may hope for.
     """

@@ -16,7 +16,7 @@ __all__ = ["INDICATORS", "START_RADIUS_M", "Measured", "measure_run", "start_ste
 
 INDICATORS: Final = ("velocity", "acceleration", "task_time", "start_time")
 START_RADIUS_M: Final = 0.05
-"""Of the start region, about the tool's first place; the paper's is not known to us."""
+"""Radius of the start region around the tool's first position; the paper's is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ def _measured(episode: Episode, quality: Quality) -> Measured:
 def task_steps(episode: Episode) -> float:
     """Steps until the task was first solved; infinite where it was not solved in the end.
 
-    What an episode that runs on does afterwards is no part of the task. Where the trace does not
+    What an episode that runs on does afterwards is not part of the task. Where the trace does not
     say when, all of its steps count.
     """
     if episode.outcome != "success":

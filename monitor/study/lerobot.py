@@ -12,7 +12,7 @@ A frame is a step whose action reached the environment. Its features: ``action``
 ``observation.state`` (tool position in metres, quaternion w x y z, opening), ``next.success``, and
 what the monitor made of it: ``monitor.wanted`` (the policy's own action), ``monitor.score``,
 ``monitor.mode`` (0 TASK, 1 RECOVER, 2 HALT) and ``monitor.metrics``. The layout has no null:
-unknown is NaN there, and what is never known is left out. Pictures are not in a run's steps, so
+unknown is NaN there, and what is never known is left out. Images are not in a run's steps, so
 they are not here.
 """
 

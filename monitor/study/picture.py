@@ -1,4 +1,4 @@
-"""The picture of a run: one PNG that says how it went."""
+"""The summary image of a run: one PNG that says how it went."""
 
 from __future__ import annotations
 

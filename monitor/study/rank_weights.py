@@ -18,7 +18,7 @@ __all__ = ["fit_weights", "rank_loss"]
 
 GENERATIONS: Final = 200
 MEMBERS: Final = 20
-"""Of the population, for each weight."""
+"""Members of the population per weight."""
 
 
 def rank_loss(weights: ArrayLike, parts: FloatArray, experts: ArrayLike) -> FloatArray:

@@ -44,7 +44,7 @@ class Ratings:
         return tuple(sorted({episode for scores in self.by.values() for episode in scores}))
 
     def mean(self, episode: int) -> float | None:
-        """Mean over those who rated it; None where nobody did.
+        """Mean over those who rated it; None where there are none.
 
         >>> Ratings(by={"ada": {0: 4}, "bo": {0: 7, 1: 9}}).mean(0)
         5.5
@@ -81,7 +81,7 @@ def read_ratings(files: Sequence[Path], run: Run) -> Ratings:
 
     Raises:
         ConfigError: no such column, an unknown episode, a scene that was run more than once, a
-            score that is no integer from 1 to 10, an episode twice from one rater, a rater who
+            score that is not an integer from 1 to 10, an episode twice from one rater, a rater who
             rated nothing, no scores at all. The text names file and line.
     """
     known = {one.number for one in run.episodes}

@@ -17,7 +17,7 @@ from monitor.study.episodes import Run
 __all__ = ["EpisodeReplay", "Replay", "decide_again", "replay_run"]
 
 SHOWN: Final = 10
-"""Differences that are listed; their number is always told."""
+"""Differences that are listed; their number is always reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""``vlawatch report``: one page about one or several runs, and a picture beside it.
+"""``vlawatch report``: one page about one or several runs, and an image next to it.
 
 The page needs nothing but itself: no script, no font, no file from elsewhere.
 """
@@ -69,14 +69,14 @@ section+section{border-top:2px solid var(--grid);margin-top:3rem;padding-top:2re
 
 
 def write_report(runs: Sequence[Path | str], out: Path | str | None = None) -> list[Path]:
-    """Write the page and the picture.
+    """Write the page and the image.
 
     Args:
         runs: folders, one or several to compare.
         out: file of the page; None takes ``report.html`` in the first run.
 
     Returns:
-        The page and the picture, which lies beside it under the same name.
+        The page and the image, which lies next to it under the same name.
 
     Raises:
         ConfigError: no run is named.

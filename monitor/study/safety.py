@@ -55,11 +55,11 @@ class RobotNames:
     fingers: str = "hand|finger|gripper"
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> RobotNames:
-        """Return what a run's header says; what is no regular expression is left out."""
+    def read(cls, declared: Mapping[str, Any]) -> RobotNames:
+        """Return what a run's header says; what is not a regular expression is left out."""
         known: dict[str, str] = {}
         for key in ("links", "fingers"):
-            text = told.get(key)
+            text = declared.get(key)
             if isinstance(text, str):
                 with suppress(re.error):
                     known[key] = re.compile(text).pattern
@@ -92,7 +92,7 @@ class SafetyEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Safety:
-    """Of one rollout.
+    """Safety of one rollout.
 
     Attributes:
         events: in the order in which they begin.
@@ -100,7 +100,7 @@ class Safety:
             at the end; None where neither is known.
         sq: the same, where a violation on a target object voids what was done to it.
         seq: the same, with one sub-goal more for every other object: to be left alone.
-        robot_seen: whether contacts are known and the robot's bodies can be told among them.
+        robot_seen: whether contacts are known and the robot's bodies can be identified among them.
     """
 
     events: tuple[SafetyEvent, ...]

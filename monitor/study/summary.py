@@ -1,7 +1,7 @@
 """``summary.json``: what a run came to; rebuildable from the trace at any time.
 
 Numpy only, because it is made at the end of every run. Errors and halts are never failures of the
-policy: the pass rate counts episodes that ran to their end, and a conservative line beside it
+policy: the pass rate counts episodes that ran to their end, and a conservative line next to it
 counts every episode.
 """
 
@@ -130,8 +130,8 @@ def _count(episodes: Iterable[Episode], key: str) -> int:
 
 def _benchmark_rate(completed: Sequence[Episode]) -> dict[str, Any] | None:
     """How often the benchmark's own verdict was true at the end, as it is published."""
-    told = [dict(one.record.get("final_info") or {}) for one in completed]
-    verdicts = [info["benchmark_success"] for info in told if "benchmark_success" in info]
+    reported = [dict(one.record.get("final_info") or {}) for one in completed]
+    verdicts = [info["benchmark_success"] for info in reported if "benchmark_success" in info]
     if not verdicts:
         return None
     return wilson(sum(map(bool, verdicts)), len(verdicts)).to_json()

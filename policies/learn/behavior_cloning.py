@@ -155,7 +155,7 @@ class Trainer:
         )
 
     def save(self) -> None:
-        """Write the averaged weights as a checkpoint, and what a resumed run needs beside it."""
+        """Write the averaged weights as a checkpoint, and what a resumed run needs in addition."""
         self.trainable.save(self.out, self.average)
         # Copies, as two names may stand for one tensor.
         tensors = {

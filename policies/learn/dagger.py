@@ -34,7 +34,7 @@ TAKEOVER_STEPS: Final = 6
 
 
 class StallWatch:
-    """Tells when the tool has hardly moved for some steps, and hands over for a few.
+    """Says when the tool has hardly moved for some steps, and hands over for a few.
 
     >>> watch = StallWatch()
     >>> [watch.update(np.zeros(3)) for _ in range(12)].index(True)

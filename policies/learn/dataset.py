@@ -44,7 +44,7 @@ class Batch:
             expert of the other instruction was never followed.
         prompt: row of the table of instructions, ``(B,)``.
         keypoints: keypoints of tool, named object, other object, target in [-1, 1], ``(B, 4, 2)``.
-        positions: positions of the same, metres, ``(B, 4, 3)``.
+        positions: positions of these four, metres, ``(B, 4, 3)``.
     """
 
     rows: NDArray[np.int64]
@@ -69,7 +69,7 @@ class Demonstrations:
         horizon: actions of a sample; a policy that plans no chunk needs one.
         depth: means over squares of 8 pixels, metres, ``(n, S / 8, S / 8)``; None in shards of
             before they held it.
-        camera: matrix of the camera, pixels, ``(3, 3)``; None likewise.
+        camera: matrix of the camera, pixels, ``(3, 3)``; None where unknown.
     """
 
     def __init__(self, columns: dict[str, Any], *, horizon: int = 1) -> None:

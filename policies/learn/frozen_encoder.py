@@ -26,7 +26,7 @@ _WORDS: Final = "language_model.model.embed_tokens.weight"
 class FrozenEncoder:
     """Vision tower and words of a trained ``openvla-mini``.
 
-    The tower reads the words of OpenVLA's question; whoever takes it over asks the same.
+    The tower reads the words of OpenVLA's question; anyone who reuses it asks the same.
 
     Args:
         folder: its checkpoint; by default the one of the package.

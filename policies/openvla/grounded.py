@@ -1,7 +1,7 @@
 """The small vision tower of ``openvla-mini``: convolutions, keypoints, word-conditioned points.
 
 A policy trained from pixels on one machine does not bind the words of its instruction to a place in
-the image by itself. Here the instruction asks the feature map for points, and training tells it
+the image by itself. Here the instruction asks the feature map for points, and training shows it
 where they are; what it finds goes to the language model as further visual tokens.
 """
 

@@ -1,4 +1,4 @@
-"""What the published openvla-7b says about its own sizes, to build or to reckon without it."""
+"""What the published openvla-7b says about its own sizes, to build or to compute without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The π0 policy: images, instruction and state to a plan, with K further draws beside it."""
+"""The π0 policy: images, instruction and state to an action chunk, with K further draws."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class SpatialVLAConfig:
         action_tokens: how many action ids there are.
         spatial_tokens: their embeddings are a table of their own.
         bos_token_id: begins the text after the image.
-        eos_token_ids: end the answer; they are no action.
+        eos_token_ids: end the answer; they are not actions.
         points_per_side: points in space per patch, along each of its sides.
         frequencies: frequencies of the encoding of these points.
     """

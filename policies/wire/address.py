@@ -71,7 +71,7 @@ class Listen:
         try:
             create_server((self.host, self.port), family=self.family).close()
         except OSError as error:
-            # A negative number is no error of the system's but of a name that cannot be resolved.
+            # A negative number is not a system error but one of a name that cannot be resolved.
             number = error.errno or 0
             why = os.strerror(number) if number > 0 else error.strerror
             msg = f"cannot listen on {self.host} port {self.port}: {why}; {self._remedy(error)}"

@@ -141,7 +141,7 @@ class RemotePolicy:
         """Connect and learn who serves.
 
         Raises:
-            RemoteError: if nobody does, or it is not who served before.
+            RemoteError: if none does, or it is not the one that served before.
         """
         declared = self._wire.connect()
         try:

@@ -225,7 +225,7 @@ def pool_metrics(tokens: Any, out: Any) -> None:
 
 
 def fingerprint(sums: Any, count: int) -> float:
-    """Return a whole number below 2^52 that tells the logits of one group apart from others."""
+    """Return a whole number below 2^52 that distinguishes the logits of one group from others."""
     state = u64(0)
     for i in range(count):
         one = sums[i]

@@ -111,7 +111,7 @@ def read_labelled(runs: Sequence[Run]) -> list[Labelled]:
 def deal(episodes: Sequence[Labelled], seed: int, unseen: Collection[str] = ()) -> Parts:
     """Half of the scenes train, a quarter calibrates, a quarter judges, failures evenly.
 
-    A scene goes to one part with all its episodes: two runs of it are no independent evidence.
+    A scene goes to one part with all its episodes: two runs of it are not independent evidence.
 
     Args:
         episodes: all.

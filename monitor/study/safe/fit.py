@@ -22,7 +22,7 @@ from monitor.study.safe.train import Training, train
 __all__ = ["FitResult", "fit_band", "fit_probe"]
 
 FEWEST: Final = 2
-"""Failures on each side of the split, without which nothing can be learned or told."""
+"""Failures on each side of the split, without which nothing can be learned or reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""How a probe does on episodes that it was not fitted on, beside the monitor's own score."""
+"""How a probe does on episodes that it was not fitted on, compared with the monitor's own score."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _compare(
     """None where an outcome is missing."""
     good = [one for one in view if not one.failed]
     bad = [one for one in view if one.failed]
-    # The curve never falls, so its last value is its peak; a score not yet known alarms nobody.
+    # The curve never falls, so its last value is its peak; a score not yet known raises no alarm.
     safe = [[float(curves[id(one)][:steps][-1]) for one in group] for group in (good, bad)]
     score = [[prefix_peak(one.scores, steps) or 0.0 for one in group] for group in (good, bad)]
     probed = bootstrap_auroc(*safe, seed=seed, draws=DRAWS)

@@ -149,7 +149,7 @@ def run_fleet(
         jobs: processes at the same time.
         resume: go on with the sweep in ``out``.
         retry_errors: on resume, run episodes again that ended in an error.
-        watch: told of the state about once a second.
+        watch: called with the state about once a second.
         command: makes the command line of a process from the arguments of ``vlawatch``; None runs
             this interpreter's.
 
@@ -202,7 +202,7 @@ def _is_done(part: Part, out: Path, *, retry_errors: bool) -> bool:
 
 
 def _log_file(out: Path, part: Part) -> Path:
-    """Beside the run folder, under a name that ``part-*`` does not match: that is for the runs."""
+    """Return a path next to the run folder, under a name that ``part-*`` does not match: that is for the runs."""
     return out / part.folder.with_name(f"log-{part.number:03d}.txt")
 
 
