@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,6 +91,16 @@ def test_the_wheel_leaves_training_out_and_imports_none_of_it(wheel: list[str]) 
     assert not [name for name in wheel if name.startswith(TRAINING)]
     sources = [ROOT / name for name in wheel if name.endswith(".py") and (ROOT / name).is_file()]
     assert [path for path in sources if "policies.learn" in path.read_text("utf-8")] == []
+
+
+def test_the_sdist_holds_all_that_is_tracked(tmp_path: Path, tracked: list[Path]) -> None:
+    """But for what only the repository's own pages need."""
+    _run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path))
+    (path,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    wanted = {name.relative_to(ROOT).as_posix() for name in tracked}
+    assert {name for name in wanted - held if not name.startswith(".github/")} == set()
 
 
 # ---- imports -------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def answer_cost(
     prompt_tokens: int = 20,
     bytes_per_number: int = 2,
 ) -> AnswerCost:
-    """Compute :meth:`policies.openvla.model.OpenVLA.decode` for one image.
+    """Compute the cost of :meth:`policies.openvla.model.OpenVLA.decode` for one image.
 
     Args:
         config: configuration of a model with pretrained towers.

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from monitor.faults import RESPONSES
+from monitor.faults.registry import FAULTS
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
@@ -27,3 +28,10 @@ def test_every_case_has_its_row_and_every_code_exists() -> None:
     assert all("::test_" in row for _, row in rows)
     codes = set(re.findall(r"`([A-Z]+_[A-Z_]+|STALL|DROP|LATENCY)`", TEXT))
     assert codes <= set(RESPONSES) | {"RESPONSES"}
+
+
+def test_the_list_of_codes_is_that_of_the_program() -> None:
+    rows = re.findall(r"^\| `([A-Z0-9_]+)` \| (.*) \| (\w+) \| (.+) \|$", TEXT, re.MULTILINE)
+    assert {code: (meaning, response) for code, meaning, response, _ in rows} == {
+        info.code: (info.meaning, info.response) for info in FAULTS.values()
+    }
