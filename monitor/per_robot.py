@@ -1,4 +1,4 @@
-"""What has no form in arrays, robot by robot: plugins in Python, ``info_window``, ``extra``."""
+"""Per-robot fallback for what is not vectorized: plugins, ``info_window``, ``extra``."""
 
 from __future__ import annotations
 

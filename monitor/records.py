@@ -215,7 +215,7 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False):
     Attributes:
         step: index within the episode, from 0.
         mode: who moves the robot now.
-        score: in [0, 1], None while unknown.
+        score: Score in [0, 1], None while unknown.
         metrics: value by metric id, None while unknown.
         faults: faults present at this step.
         alerts: alerts that begin at this step.

@@ -35,7 +35,7 @@ class Row:
 
     Attributes:
         what: what was measured.
-        unit: of the times.
+        unit: unit of the times.
         aim: largest ratio of new to old; None where the aim is a time or there is none.
         aim_time: largest time of the new version.
     """

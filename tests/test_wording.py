@@ -23,7 +23,7 @@ ANYWHERE = re.compile(
 """Phrases that have a better word, where they are not names in code; docs/glossary.md has the
 words of the field, and ``scripts/wording.txt`` those that codespell finds in code as well."""
 
-BEGINNINGS = re.compile(r"^(Of|By) ")
+BEGINNINGS = re.compile(r"^(of|by) ", re.IGNORECASE)
 """A text that begins so says what something belongs to, not what it is."""
 
 

@@ -32,7 +32,7 @@ class RunFiles:
         folder: created if it does not exist.
         header: content of ``run.json``, see :func:`monitor.rollout.header.run_header`.
         resume: skip the episodes that the folder already holds as finished.
-        retry_errors: on resume, run episodes that ended in an error again.
+        retry_errors: run episodes, on resume, that ended in an error again.
         summarise: makes ``summary.json``; called at the end, also after Ctrl-C.
     """
 

@@ -109,7 +109,7 @@ def icc(scores: ArrayLike, confidence: float = 0.95) -> Reliability:
 
     Args:
         scores: ``(n, K)`` of n episodes by K raters, all known.
-        confidence: of the intervals.
+        confidence: confidence level of the intervals.
     """
     table = np.asarray(scores, dtype=np.float64)
     n, k = table.shape

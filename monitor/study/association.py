@@ -23,7 +23,7 @@ class Association:
     """Spearman's rank correlation.
 
     Attributes:
-        rho: in [-1, 1].
+        rho: correlation in [-1, 1].
         p_value: two-sided.
         size: "none", "small", "medium" or "large", by the bands 0.10, 0.29 and 0.49.
     """
@@ -39,7 +39,7 @@ class Difference:
 
     Attributes:
         a12: probability that a failed one has the larger value, ties half.
-        p_value: of the two-sided Mann-Whitney U test.
+        p_value: p-value of the two-sided Mann-Whitney U test.
         size: "negligible", "small", "medium" or "large", by 2|A12 - 0.5| at 0.147, 0.33, 0.474.
     """
 

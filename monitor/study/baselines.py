@@ -40,8 +40,8 @@ class RiskRow:
     """How well one number per episode sorts out the bad ones.
 
     Attributes:
-        name: of the number.
-        episodes: in which it is known.
+        name: name of the number.
+        episodes: number of episodes in which it is known.
         failure: excess area under the risk curve (E-AURC) with loss 1 - success; 0 is perfect.
         path: the same with loss 1 - SPL; None where path lengths are unknown.
     """
@@ -124,7 +124,7 @@ def risk_rows(run: Run, *, seed: int = 0) -> list[RiskRow]:
 
     Args:
         run: its episodes with a verdict are taken.
-        seed: of the random baseline.
+        seed: seed of the random baseline.
     """
     episodes = run.of("success", "failure")
     rng = np.random.default_rng(seed)

@@ -77,9 +77,9 @@ def bootstrap_auroc(
     Args:
         successes: one score an episode.
         failures: one score an episode.
-        seed: of the draws.
+        seed: seed of the draws.
         draws: how many.
-        confidence: of the interval.
+        confidence: confidence level of the interval.
     """
     value = auroc(successes, failures)
     if value is None:

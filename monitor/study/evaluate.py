@@ -71,16 +71,16 @@ class StudyPlan:
         clean: scenes run as they are.
         disturbed: scenes of which each gets one of ``kinds`` in turn.
         kinds: disturbances, in turn.
-        config: of the monitor; its two switches are set by arm.
+        config: configuration of the monitor; its two switches are set by arm.
         calibration: None scores by reference quantiles, unless ``calibrate_on`` has scenes.
         calibrate_on: scenes to fit a calibration on first, apart from all others.
         alpha: promised rate of false alarms, for ``calibrate_on``.
         acting: run the second pass, in which the monitor acts.
         env_kwargs: arguments of the environment.
         policy_kwargs: arguments of the policy.
-        seed: of every episode.
+        seed: seed of every episode.
         max_steps: limit of steps an episode.
-        jobs: arms that run at the same time, each in a process of its own.
+        jobs: arms that run at the same time, each in its own process.
         keep_hidden: keep the policy's features of every step next to the traces.
     """
 
@@ -108,10 +108,10 @@ class StudyResult:
     """What came of a study.
 
     Attributes:
-        findings: of the episodes that are finished.
+        findings: findings on the finished episodes.
         complete: every arm ran to its end; False after Ctrl-C.
         folders: run folder by arm.
-        calibration: in force.
+        calibration: calibration in force.
     """
 
     findings: Findings

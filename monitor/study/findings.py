@@ -56,8 +56,8 @@ class Effect:
         off: solved while it watched.
         on: solved while it acted; a halted episode is not solved.
         halted: halted while it acted.
-        halted_failures: of those that failed while it watched, how many were halted.
-        halted_successes: of those that were solved while it watched, how many were halted.
+        halted_failures: share halted among those that failed while it watched.
+        halted_successes: share halted among those that were solved while it watched.
         change: scenes gained and lost, with the exact McNemar test.
     """
 

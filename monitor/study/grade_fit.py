@@ -28,8 +28,8 @@ class GradePlan:
     """How to fit.
 
     Attributes:
-        train_share: of the rated episodes, between 0 and 1; the rest is for the test.
-        seed: of the split and of the search.
+        train_share: share of the rated episodes, between 0 and 1; the rest is for the test.
+        seed: seed of the split and of the search.
         collision_penalty: lambda_coll, at least 1.
         failure_penalty: lambda_fail, at least 1.
     """
@@ -45,7 +45,7 @@ class Fitted:
     """A grade and the episodes that it saw, and did not see.
 
     Attributes:
-        grade: of the training split.
+        grade: grade fitted on the training split.
         train: numbers of its episodes.
         test: those of the others that can be graded.
     """
@@ -60,8 +60,8 @@ class Agreement:
     """Agreement of a grade with experts, next to that of the experts with each other.
 
     Attributes:
-        srcc: of the grade with the experts' mean.
-        r_l2: of the grade with the experts' mean.
+        srcc: rank correlation of the grade with the experts' mean.
+        r_l2: error of the grade against the experts' mean.
         by_rater: SRCC of the grade with each rater alone.
         left_out: SRCC of each rater with the mean of the others, what a grade may hope for.
     """

@@ -29,7 +29,7 @@ class Measured:
         outcome: "success", "failure", "halted" or "error"; the last has no grade.
         steps: that it took in all.
         collisions: None where they cannot be seen.
-        of: by indicator, smaller = better: U_v and U_alpha (radians or metres a step, squared),
+        of: values by indicator, smaller = better: U_v and U_alpha (squared rad or m per step),
             steps until the task was solved (infinite: it was not), steps in the start region; None
             where unknown.
     """

@@ -84,7 +84,7 @@ class Reliability:
     """How far stated probabilities of failure are from what happened.
 
     Attributes:
-        method: of :data:`METHODS`.
+        method: one of :data:`METHODS`.
         probability: ``(n,)`` of each episode, by a fit without it.
         ece: expected calibration error over 10 bins, 0 is perfect.
         brier: mean squared error.
@@ -104,7 +104,7 @@ def reliability(scores: ArrayLike, failed: ArrayLike, method: str = "platt") -> 
     Args:
         scores: ``(n,)``, for example peak scores.
         failed: ``(n,)`` 0 or 1.
-        method: of :data:`METHODS`.
+        method: one of :data:`METHODS`.
 
     Returns:
         None with fewer than 5 failures or 5 successes.

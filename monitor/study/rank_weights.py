@@ -48,7 +48,7 @@ def fit_weights(parts: FloatArray, experts: ArrayLike, *, seed: int) -> FloatArr
     Args:
         parts: ``(n, m)`` penalised indicators s_i'.
         experts: ``(n,)`` mean scores.
-        seed: of the search.
+        seed: seed of the search.
 
     Returns:
         ``(m,)``, at least 0, with the sum 1.

@@ -68,7 +68,7 @@ class Replay:
     Attributes:
         run: folder.
         own: the run's own configuration and calibration were used, so all must be identical.
-        episodes: in order, also unfinished ones.
+        episodes: episodes in order, also unfinished ones.
         steps: decided again.
         differing: values that differ.
         differences: the first of them.

@@ -78,7 +78,7 @@ class SafetyEvent:
         magnitude: largest of the event, in ``unit``.
         unit: "deg", "m" or "N".
         of_target: whether the task names the object, as what to move or where to.
-        link: of the robot, for a collision.
+        link: link of the robot, for a collision.
     """
 
     kind: str
@@ -95,7 +95,7 @@ class Safety:
     """Safety of one rollout.
 
     Attributes:
-        events: in the order in which they begin.
+        events: events in the order in which they begin.
         q: share of the task's sub-goals met: the object was grasped once, and the task is solved
             at the end; None where neither is known.
         sq: the same, where a violation on a target object voids what was done to it.
@@ -141,9 +141,9 @@ def judge_safety(
         worlds: what :func:`monitor.rollout.scene_state.read_scene_state` kept, at the beginning of every step
             and, last, at the end of the episode.
         solved: whether the task was solved at the end.
-        names: of the robot's bodies; None guesses them, and if it finds none, collisions are
+        names: names of the robot's bodies; None guesses them, and if it finds none, collisions are
             unknown.
-        limits: of what is safe.
+        limits: limits of what is safe.
         control_dt_s: seconds between two worlds.
 
     Returns:
@@ -196,7 +196,7 @@ class _Track:
     """Where an object was: T known moments.
 
     Attributes:
-        name: of the object.
+        name: name of the object.
         steps: ``(T,)`` of the moments.
         places: ``(T, 3)`` metres.
         tilts_deg: ``(T,)`` from the first orientation, without the turn about the vertical.

@@ -88,7 +88,7 @@ def detection(episodes: Sequence[Episode], *, draws: int = 1000) -> dict[str, An
 
     Args:
         episodes: solved and failed ones; those without a score are left out.
-        draws: of the bootstrap.
+        draws: draws of the bootstrap.
 
     Returns:
         None when one class is empty.

@@ -191,7 +191,7 @@ def main() -> None:
     parser.add_argument("--card", action="store_true", help="all conditions of the model card")
     parser.add_argument("--black", action="store_true", help="the image is black")
     parser.add_argument("--swap-instruction", action="store_true", help="name the other object")
-    parser.add_argument("--disturbance", help="of the environment")
+    parser.add_argument("--disturbance", help="disturbance of every episode")
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)

@@ -1,4 +1,4 @@
-"""Episodes with the policy's features, and who of them trains, who calibrates, who judges."""
+"""Train, calibration and test split of episodes with the policy's features."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def deal(episodes: Sequence[Labelled], seed: int, unseen: Collection[str] = ()) 
 
     Args:
         episodes: all.
-        seed: of the order.
+        seed: seed of the order.
         unseen: kinds of disturbance to keep out of all three.
     """
     apart = [one for one in episodes if one.disturbance in unseen]

@@ -31,7 +31,7 @@ class FitResult:
 
     Attributes:
         probe: ready to be saved.
-        report: on the episodes held out.
+        report: report on the held-out episodes.
     """
 
     probe: ProbeFile

@@ -28,8 +28,8 @@ class Comparison:
     Attributes:
         scenes: "all", "clean", "disturbed", or "unseen and clean".
         steps: first steps that both may use; None is the whole episode.
-        safe: of the probe.
-        score: of the monitor's score.
+        safe: AUROC of the probe.
+        score: AUROC of the monitor's score.
         gain_low: lower end of the 95 % interval of ``safe - score``, episodes drawn in pairs.
         gain_high: upper end.
     """
@@ -50,7 +50,7 @@ class Alarms:
         false: successes alarmed, of those that the band was not fitted on.
         caught: failures alarmed, of those that the network was not trained on.
         unseen: failures alarmed, of the kinds kept out; None without such.
-        median_step: of the alarm in those failures, None without one.
+        median_step: median step of the alarm in those failures, None without one.
     """
 
     false: Rate
@@ -64,7 +64,7 @@ class ProbeReport:
     """Held-out figures of a probe.
 
     Attributes:
-        comparisons: by scenes and prefix.
+        comparisons: comparisons by scenes and prefix.
         band: alarms where SAFE leaves its band.
         threshold: alarms of the score at its threshold, on the same episodes.
     """
@@ -113,8 +113,8 @@ def judge(probe: ProbeFile, parts: Parts, seed: int = 0) -> ProbeReport:
 
     Args:
         probe: trained on ``parts.train``, its band fitted on the successes of ``parts.band``.
-        parts: of all episodes.
-        seed: of the bootstrap.
+        parts: part of each episode.
+        seed: seed of the bootstrap.
     """
     judged = [*parts.held_out, *parts.unseen]
     curves = {id(one): failure_curve(probe, one.features) for one in judged}

@@ -27,11 +27,11 @@ class Training:
     """Settings.
 
     Attributes:
-        units: of the inner layer, 256 as published.
+        units: hidden units, 256 as published.
         epochs: passes over all rollouts in one batch; 1000 as published.
-        lr: of Adam, as published.
-        penalty: on the squared weights; the authors swept 1e-3 to 1.
-        seed: of split and weights.
+        lr: learning rate of Adam, as published.
+        penalty: L2 penalty; the authors swept 1e-3 to 1.
+        seed: seed of split and weights.
     """
 
     units: int = 256
@@ -55,7 +55,7 @@ def train(episodes: Sequence[Labelled], training: Training) -> Network:
     """Fit the network; the same episodes and settings give the same one on the same machine.
 
     Args:
-        episodes: of both outcomes.
+        episodes: episodes of both outcomes.
         training: settings.
 
     Raises:

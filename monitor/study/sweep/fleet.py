@@ -42,7 +42,7 @@ class FleetResult:
     """What came of a sweep.
 
     Attributes:
-        status: of every cell.
+        status: status of every cell.
         interrupted: Ctrl-C ended it early.
     """
 
@@ -148,7 +148,7 @@ def run_fleet(
         out: its folder; every part is a run folder below it, readable at any moment.
         jobs: processes at the same time.
         resume: go on with the sweep in ``out``.
-        retry_errors: on resume, run episodes again that ended in an error.
+        retry_errors: run episodes that ended in an error again, on resume.
         watch: called with the state about once a second.
         command: makes the command line of a process from the arguments of ``vlawatch``; None runs
             this interpreter's.
@@ -202,7 +202,7 @@ def _is_done(part: Part, out: Path, *, retry_errors: bool) -> bool:
 
 
 def _log_file(out: Path, part: Part) -> Path:
-    """Return a path next to the run folder, under a name that ``part-*`` does not match: that is for the runs."""
+    """Return a path next to the run folder; ``part-*`` matches run folders alone, not it."""
     return out / part.folder.with_name(f"log-{part.number:03d}.txt")
 
 

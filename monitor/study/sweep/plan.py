@@ -99,7 +99,7 @@ class SweepPlan(_Section):
     sinks: tuple[str, ...] = ()
     """Sinks: names, entry points of the group ``vlawatch.sinks``, or ``module:Class``."""
     isolate: bool = True
-    """Keep the simulator in a process of its own, so that its death costs one episode."""
+    """Keep the simulator in its own process, so that its death costs one episode."""
     deadline_s: Annotated[float, Field(gt=0)] | None = None
     """Longest time that the environment may take for a reset or step."""
     part_episodes: Annotated[int, Field(ge=1)] = 25

@@ -22,7 +22,7 @@ class CellStatus:
     Attributes:
         policy: label.
         env: label.
-        seed: of the episodes.
+        seed: seed of the episodes.
         planned: episodes.
         finished: episodes that ended, in whatever way.
         outcomes: number of episodes by outcome.
@@ -64,7 +64,7 @@ class SweepStatus:
     """The whole sweep.
 
     Attributes:
-        cells: in the plan's order.
+        cells: cells in the plan's order.
     """
 
     cells: Sequence[CellStatus]
@@ -100,9 +100,9 @@ def read_status(
     """Read what is on disk.
 
     Args:
-        plan: of the sweep.
+        plan: plan of the sweep.
         out: its folder.
-        problems: by a part's folder below ``out``, why it could not be run to its end.
+        problems: why a part could not be run to its end, by its folder below ``out``.
     """
     cells = [_cell(cell, plan.part_episodes, out, problems or {}) for cell in plan.cells()]
     return SweepStatus(cells=cells)
