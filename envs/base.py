@@ -1,4 +1,4 @@
-"""The contract of every environment: what it returns, in which frame and unit, and what it takes."""
+"""The contract of every environment: what it returns, in which frame and unit, what it takes."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Info(TypedDict):
     """What is true now; privileged, except for instruction and task.
 
     Nothing is latched: every value speaks of this moment. None means that the simulator, or the
-    task, has no such thing. An adapter of a published benchmark adds ``benchmark_success``, that
-    benchmark's own verdict word for word, which summaries count beside ours.
+    task, does not have one. An adapter of a published benchmark adds ``benchmark_success``, that
+    benchmark's own verdict word for word, which summaries count next to ours.
 
     Attributes:
         instruction: the sentence given to the policy.
@@ -136,7 +136,7 @@ class RobotEnv(Protocol):
         ...
 
     def render(self) -> NDArray[np.uint8]:
-        """A picture for people, shape ``(H, W, 3)``."""
+        """An image for people, shape ``(H, W, 3)``."""
         ...
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """Scenes of the uncertainty study and of VLATest, read from their files and checked.
 
-A file maps ``"0"``, ``"1"``, … to scenes, beside ``"num"`` (how many) and ``"seed"`` (of the
+A file maps ``"0"``, ``"1"``, … to scenes, next to ``"num"`` (how many) and ``"seed"`` (of the
 generator). A scene names the models on the table, where each stands, and which one is to be picked,
 or moved to which other. Positions are metres in SimplerEnv's world, rotations unit quaternions
 (w, x, y, z). Sources: VLATest (Wang et al., 2025) and VLA_UQ, whose four suites have this form.

@@ -17,7 +17,7 @@ def observation_space(image_size: tuple[int, int], joint_count: int) -> gym.spac
     """The space of :class:`envs.base.Observation`.
 
     Args:
-        image_size: height and width of the picture.
+        image_size: height and width of the image.
         joint_count: length of ``joint_positions``.
     """
 

@@ -1,4 +1,4 @@
-"""How exactly a simulator must do what it is told, for the battery of :mod:`envs.conformance`."""
+"""How exactly a simulator must follow its commands, for the battery of :mod:`envs.conformance`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Tolerance"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """How exactly a simulator must do what it is told.
+    """How exactly a simulator must follow its commands.
 
     Attributes:
         reach_m: error along a commanded way of 5 cm, for an arm that lags its target.

@@ -48,7 +48,7 @@ class BridgeEnv(gym.Env[Any, Any]):
 
     Args:
         task: SimplerEnv's name of it, a key of :data:`envs.bridge.tasks.TASKS`.
-        image_size: (height, width) of the picture.
+        image_size: (height, width) of the image.
         horizon_steps: steps of an episode; None for the task's own number.
         render_mode: None or ``"rgb_array"``.
 
@@ -147,7 +147,7 @@ class BridgeEnv(gym.Env[Any, Any]):
         sent = np.clip(wanted, -ACTION_HIGH, ACTION_HIGH)
         # ManiSkill reads the rotation as Euler angles, SimplerEnv as an axis-angle vector.
         sent[3:6] = euler_xyz(sent[3:6])
-        # ManiSkill adds what is grasped now to what it remembers: with nothing to remember, it is now.
+        # ManiSkill adds what is grasped now to what it remembers: with nothing to remember that is now.
         self.sim.episode_stats["is_src_obj_grasped"][:] = False
         seen, _, _, _, told = self.sim.step(sent.astype(np.float32))
         self._elapsed += 1
@@ -156,7 +156,7 @@ class BridgeEnv(gym.Env[Any, Any]):
         return obs, float(info["success"]), False, done, info
 
     def render(self) -> Any:
-        """The policy's picture, uint8 ``(H, W, 3)``.
+        """The policy's image, uint8 ``(H, W, 3)``.
 
         Raises:
             RuntimeError: before the first reset.
@@ -173,13 +173,13 @@ class BridgeEnv(gym.Env[Any, Any]):
             self._sim = None
 
     def pixel_of(self, position: FloatArray) -> FloatArray:
-        """Project a point of the base frame into the policy's picture.
+        """Project a point of the base frame into the policy's image.
 
         Args:
             position: metres in the base frame, shape ``(3,)``.
 
         Returns:
-            (x right, y down) in [-1, 1] over the picture, shape ``(2,)``.
+            (x right, y down) in [-1, 1] over the image, shape ``(2,)``.
         """
         camera = self.sim.scene.sensors[CAMERA].camera
         world = multiply(self._base(), [*position, 1.0, 0.0, 0.0, 0.0])[:3]

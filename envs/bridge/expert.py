@@ -44,7 +44,7 @@ class Handling:
 
     Attributes:
         half_height_m: height of its origin over what it rests on.
-        quarter_turns: looks the same after a quarter turn; a long thing only after half a turn.
+        quarter_turns: looks the same after a quarter turn; a long object only after half a turn.
         along_m: where along its own x axis it is grasped.
         carry_m: height over its resting place at which it is carried.
         drop_m: height over its resting place at which it is let go.
@@ -167,7 +167,7 @@ def _grasp_turn(tool: FloatArray, thing: FloatArray, quarter_turns: bool) -> Flo
     axes = rotation_matrix(thing)
     level = np.hypot(axes[0], axes[1])
     axis = axes[:, int(np.argmax(level)) if quarter_turns else 0]
-    # Fingers close along y at yaw 0: across a thing that lies along x.
+    # Fingers close along y at yaw 0: across an object that lies along x.
     along, now = float(np.arctan2(axis[1], axis[0])), _yaw(tool)
     period = np.pi / 2 if quarter_turns else np.pi
     return turned(_DOWN, [0.0, 0.0, now + (along - now + period / 2) % period - period / 2])

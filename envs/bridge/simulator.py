@@ -1,4 +1,4 @@
-"""ManiSkill's twin with its traps undone: shared background pictures, fixed picture size."""
+"""ManiSkill's twin with its traps undone: shared background images, fixed image size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["CAMERA", "make_simulator"]
 CAMERA: Final = "3rd_view_camera"
 _NATIVE: Final = (480, 640)
 _INTRINSIC: Final = np.array([[623.588, 0.0, 319.501], [0.0, 623.588, 239.545], [0.0, 0.0, 1.0]])
-"""Of the camera of Bridge V2 (a Logitech C920) at the native size, as ManiSkill has it."""
+"""Intrinsics of Bridge V2's camera (a Logitech C920) at its native size, as ManiSkill has it."""
 
 
 def make_simulator(task: BridgeTask, image_size: tuple[int, int], folder: Path) -> Any:
@@ -30,7 +30,7 @@ def make_simulator(task: BridgeTask, image_size: tuple[int, int], folder: Path) 
 
     Args:
         task: what to do.
-        image_size: (height, width) of the picture.
+        image_size: (height, width) of the image.
         folder: where the assets are.
 
     Raises:
@@ -48,7 +48,7 @@ def make_simulator(task: BridgeTask, image_size: tuple[int, int], folder: Path) 
     twin: Any = getattr(importlib.import_module(module), name)
 
     class Twin(twin):  # type: ignore[misc]
-        """The twin with a background picture of its own.
+        """The twin with its own background image.
 
         Upstream keeps it in a dictionary of the class, where the environment that was made last
         overwrites the background of all others.

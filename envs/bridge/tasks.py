@@ -25,10 +25,10 @@ class BridgeTask:
         kind: kind of task, for calibrations and rules.
         object: model that is to be moved.
         target: model that it is to be moved to.
-        furniture: models that stand there besides.
+        furniture: models that also stand there.
         table: sizes of models, a file of ``custom/``.
         stage: mesh of the room.
-        photograph: picture laid behind the scene.
+        photograph: image laid behind the scene.
         scene_count: start configurations; SimplerEnv evaluates the first 24 of each task.
         horizon_steps: steps of an episode, as ManiSkill registers them.
     """

@@ -66,8 +66,8 @@ def axis_angle(trial: Trial) -> None:
         raise NotTestableError(text)
     if np.linalg.norm(drift) > 0.1:
         fail(
-            f"five turns by {_text(turn)} rad and back left {_text(drift)} rad: the rotation is not "
-            "read as an axis-angle vector"
+            f"five turns by {_text(turn)} rad and back left {_text(drift)} rad: the rotation is "
+            "not read as an axis-angle vector"
         )
 
 
@@ -112,7 +112,7 @@ def base_frame(trial: Trial) -> None:
 
 
 def picture(trial: Trial) -> None:
-    """The picture is not blank and changes when the arm moves."""
+    """The image is not blank and changes when the arm moves."""
     start, *_, end = trial.moved(2)
     before, after = start.obs["image"].astype(int), end.obs["image"].astype(int)
     if before.std() < 2.0:

@@ -37,8 +37,8 @@ def starts_unsolved(trial: Trial) -> None:
     for info in (frame.info for start in starts for frame in start):
         if info["success"] or info["grasped"] or info["wrong_object"]:
             fail(
-                f"step {info['elapsed_steps']} of scene {info['scene']}, all idle: success {info['success']}, grasped "
-                f"{info['grasped']}, wrong_object {info['wrong_object']}"
+                f"step {info['elapsed_steps']} of scene {info['scene']}, all idle: "
+                f"success {info['success']}, grasped {info['grasped']}, wrong_object {info['wrong_object']}"
             )
 
 
@@ -159,7 +159,7 @@ def contact_of_grasp(trial: Trial) -> None:
 
 
 def objects_drawn(trial: Trial) -> None:
-    """The object is inside the picture, and the picture looks different where it stands."""
+    """The object is inside the image, and the image looks different where it stands."""
     pixel_of: Callable[[FloatArray], FloatArray] | None = getattr(trial.core, "pixel_of", None)
     if pixel_of is None:
         text = "needs pixel_of(position) of the environment"
@@ -189,7 +189,7 @@ def objects_drawn(trial: Trial) -> None:
 
 
 def _patch(frame: Frame, at: FloatArray) -> FloatArray:
-    """The picture around a point given in [-1, 1], a fiftieth of its width to each side."""
+    """The image around a point given in [-1, 1], a fiftieth of its width to each side."""
     image = frame.obs["image"]
     height, width = image.shape[:2]
     column, row = (round((at[k] + 1) / 2 * (size - 1)) for k, size in ((0, width), (1, height)))

@@ -1,4 +1,4 @@
-"""Memory that two processes share: pictures are written once and read once, never sent."""
+"""Memory that two processes share: images are written once and read once, never sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An environment without physics: pictures of a given size, for timing what carries them."""
+"""An environment without physics: images of a given size, for timing what carries them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["BlankEnv"]
 
 
 class BlankEnv:
-    """Gives a fresh picture at every step, and nothing happens in it.
+    """Gives a fresh image at every step, and nothing happens in it.
 
     It needs numpy only, so that any Python can hold it.
 
     Args:
-        image_size: height and width of the picture, pixels.
+        image_size: height and width of the image, pixels.
         horizon_steps: steps of an episode.
     """
 
@@ -57,7 +57,7 @@ class BlankEnv:
         return observation, 0.0, False, ended, info
 
     def render(self) -> Any:
-        """The picture."""
+        """The image."""
         return np.full(self._shape, self._elapsed % 256, dtype=np.uint8)
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ _LARGEST_TREE: Final = 1 << 28
 
 
 class ChannelClosedError(ConnectionError):
-    """The other side is gone, or writes what is no message."""
+    """The other side is gone, or writes something that is not a message."""
 
 
 class Channel:
@@ -59,7 +59,7 @@ class Channel:
         self._alive = alive
 
     def fileno(self) -> int:
-        """Of the socket, for ``select``."""
+        """Return the descriptor of the socket, for ``select``."""
         return self._socket.fileno()
 
     def send(self, message: Any, *, until: float | None = None) -> None:
@@ -96,7 +96,7 @@ class Channel:
             until: moment of ``time.monotonic`` to give up at; None waits.
 
         Raises:
-            ChannelClosedError: if the other side is gone or what it writes is no message.
+            ChannelClosedError: if the other side is gone or what it writes is not a message.
             TimeoutError: if nothing came in time.
         """
         magic, tree_size, listed_size, inline_size = _PREFIX.unpack(self._read(_PREFIX.size, until))

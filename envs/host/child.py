@@ -1,7 +1,7 @@
 """What the environment's Python runs: ``python child.py SOCKET MEMORY WATCHED`` (descriptors).
 
 It runs as a file, in an interpreter that need not know this project: numpy and the simulator are
-all that it must have. Our packages come from beside this file, whatever else is installed there.
+all that it must have. Our packages come from where this file is, whatever else is installed there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OURS = ("envs", "monitor", "policies")
 
 
 class _OurPackages(importlib.abc.MetaPathFinder):
-    """Finds our packages beside this file, and nothing else that lies there.
+    """Finds our packages where this file is, and nothing else that lies there.
 
     The folder itself must not be on the path: it may be the parent's site-packages, whose numpy
     is not for this interpreter.
@@ -83,7 +83,7 @@ def main() -> int:
         os.set_inheritable(descriptor, False)
     faulthandler.enable(all_threads=False)
     faulthandler.register(signal.SIGUSR1, all_threads=False)
-    # Our own folder is on the path because this file runs as a script; its names are no modules.
+    # Our own folder is on the path because this file runs as a script; its names are not modules.
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != HERE]
     sys.meta_path.insert(0, _OurPackages())
 

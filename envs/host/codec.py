@@ -79,7 +79,7 @@ def decode(tree: bytes, arrays: list[Array]) -> Any:
 
 
 def _encode(value: Any, arrays: list[Array]) -> Any:
-    # The plain types are told apart by identity: a subclass may be anything, np.float64 is a float.
+    # The plain types are compared by identity: a subclass may be anything, np.float64 is a float.
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
         return value

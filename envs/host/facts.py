@@ -1,4 +1,4 @@
-"""What the loop reads of an environment beside its calls, as plain values."""
+"""What the loop reads of an environment in addition to its calls, as plain values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXTRA_CALLS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
         "pixel_of": lambda env, position: env.unwrapped.pixel_of(position),
     }
 )
-"""Methods that may be called in another process beside gymnasium's own; each takes the env first."""
+"""Methods callable in another process in addition to gymnasium's; each takes the env first."""
 _PACKAGES: Final = (
     "numpy",
     "gymnasium",

@@ -25,7 +25,7 @@ class Deadlines:
     Attributes:
         make_s: making the environment, with the start of Python and the simulator's imports.
         reset_s: a reset, which may load a scene and compile shaders.
-        step_s: a step, a picture for people, or another call.
+        step_s: a step, an image for people, or another call.
     """
 
     make_s: float = 600.0
@@ -118,7 +118,7 @@ class HostedEnv:
 
     @property
     def pid(self) -> int | None:
-        """Of the environment's process; None while there is none."""
+        """Return the id of the environment's process; None without one."""
         process = self._process
         return process.pid if process is not None and process.running else None
 
@@ -143,7 +143,7 @@ class HostedEnv:
         return returned
 
     def render(self) -> Any:
-        """A picture for people."""
+        """An image for people."""
         return self._call("render", {}, f"rendering step {self._steps} of")
 
     def close(self) -> None:
@@ -213,5 +213,5 @@ def find_python(python: str | os.PathLike[str]) -> str:
             "environment, for example ~/simpler/bin/python"
         )
         raise ConfigError(msg)
-    # Not resolved: a virtual environment is told by the path of its interpreter's link.
+    # Not resolved: a virtual environment is recognised by the path of its interpreter's link.
     return os.path.abspath(found)  # noqa: PTH100

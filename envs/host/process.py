@@ -85,7 +85,7 @@ class EnvProcess:
 
     @property
     def pid(self) -> int:
-        """Of the child, which is also its process group."""
+        """Return the id of the child, which is also that of its process group."""
         return self._process.pid
 
     @property

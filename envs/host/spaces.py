@@ -1,4 +1,4 @@
-"""Action and observation spaces as plain values, and back into gymnasium's where it is installed."""
+"""Action and observation spaces as plain values, and back into gymnasium's if installed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BoxBounds:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of a value."""
+        """Return the shape of a value."""
         return self.low.shape
 
     def contains(self, value: Any) -> bool:
@@ -84,5 +84,5 @@ def read_space(plain: Mapping[str, Any]) -> Any:
 
 
 def _compact(end: NDArray[Any]) -> NDArray[Any]:
-    """One number where all are alike: the bounds of a picture need not cross pixel by pixel."""
+    """One number where all are alike: the bounds of an image need not cross pixel by pixel."""
     return end.reshape(-1)[:1] if end.size and bool((end == end.flat[0]).all()) else end

@@ -19,7 +19,7 @@ TABLES: Final = {
     "widowx": ((-0.27, -0.05), (-0.14, 0.14), 0.085),
     "google_robot": ((-0.34, -0.12), (0.0, 0.40), 0.12),
 }
-"""By robot: ends along x and y [m in the world], and the gap between the middles of objects [m]."""
+"""Area by robot: ends along x and y [m in the world], and the gap between object centres [m]."""
 _SALT: Final = 23
 _DROP_M: Final = 0.12
 _SETTLE_S: Final = 0.5

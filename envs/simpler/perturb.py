@@ -59,7 +59,7 @@ class Perturbation:
         self._waiting: deque[FloatArray] = deque()
 
     def change_picture(self, sim: Any) -> bool:
-        """Move the camera or change the lights; whether the picture is another now.
+        """Move the camera or change the lights; return whether the image changed.
 
         The lights tint the photograph behind the scene too; a moved camera leaves it where it is.
         """

@@ -19,7 +19,7 @@ Source: ``scripts/rt1_pick_coke_can_visual_matching.sh`` of SimplerEnv.
 
 
 class SceneStart(NamedTuple):
-    """Arguments of SimplerEnv's reset; made anew each time, since it writes into them.
+    """Arguments of SimplerEnv's reset; made again each time, since it writes into them.
 
     Attributes:
         seed: draws what the options leave open: looks of the robot, place of the cabinet.

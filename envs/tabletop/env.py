@@ -49,8 +49,8 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
         spread: how scenes are drawn.
         expert: ``module:function`` of the scripted expert.
         camera: one of the rig's; its first by default.
-        image_size: (height, width) of the policy's picture; the rig's by default.
-        render_size: the same of the picture for people.
+        image_size: (height, width) of the policy's image; the rig's by default.
+        render_size: (height, width) of the image for people.
         horizon_steps: steps of an episode.
         render_mode: None or ``"rgb_array"``.
 
@@ -148,20 +148,20 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
 
     @property
     def depth(self) -> FloatArray:
-        """Distance of what the last picture shows, along the optical axis, metres, ``(H, W)``."""
+        """Distance of what the last image shows, along the optical axis, metres, ``(H, W)``."""
         camera = self._table.scene.sensors[self._camera].camera
         # The renderer counts whole millimetres, and its z axis points backwards.
         place = camera._render_cameras[0].get_picture("PositionSegmentation")
         return np.asarray(-1e-3 * place[..., 2].astype(np.float64))
 
     def pixel_of(self, position: FloatArray) -> FloatArray:
-        """Project a point of the base frame into the policy's picture.
+        """Project a point of the base frame into the policy's image.
 
         Args:
             position: metres in the base frame, shape ``(3,)``.
 
         Returns:
-            (x right, y down) in [-1, 1] over the picture, shape ``(2,)``.
+            (x right, y down) in [-1, 1] over the image, shape ``(2,)``.
         """
         camera = self._table.scene.sensors[self._camera].camera
         extrinsic = camera.get_extrinsic_matrix()[0].numpy()
@@ -229,7 +229,7 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
         return seen, float(info["success"]), False, self._elapsed >= self.horizon_steps, info
 
     def render(self) -> Any:
-        """A picture of the whole table for people, uint8 ``(H, W, 3)``."""
+        """An image of the whole table for people, uint8 ``(H, W, 3)``."""
         return self._table.render_rgb_array()[0].numpy()
 
     def close(self) -> None:

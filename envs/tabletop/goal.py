@@ -15,7 +15,7 @@ class Goal(Protocol):
 
     Attributes:
         kind: kind of task, the key of calibrations and rules.
-        furniture: name of what stands on the table as the goal; None where there is no such thing.
+        furniture: name of what stands on the table as the goal; None where there is none.
         origin_m: height of its origin over the table.
         top_m: height over the origin of the goal body at which an object comes to rest.
     """

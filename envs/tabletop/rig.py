@@ -16,7 +16,7 @@ from envs.robot import RobotSpec
 __all__ = ["Camera", "Rig"]
 
 Camera = Callable[[tuple[int, int]], CameraConfig]
-"""A camera by the size (height, width) of its picture."""
+"""A camera by the size (height, width) of its image."""
 
 Triple = tuple[float, float, float]
 
@@ -36,7 +36,7 @@ class Rig:
         table_half_size_m: half extents of it.
         cameras: what a policy may look through, by name; the first is the default.
         overview: camera for people.
-        image_size: (height, width) of the policy's picture where nothing else is asked for.
+        image_size: (height, width) of the policy's image where nothing else is asked for.
         action_high: largest action, shape ``(7,)``; the smallest is its negative.
     """
 

@@ -30,7 +30,7 @@ _UPRIGHT: Final = sapien.Pose(q=[0.70710678, 0.0, 0.70710678, 0.0])
 
 
 class Tabletop(BaseEnv):  # type: ignore[misc]
-    """One arm, a goal and the objects of a scene, built anew at every reset.
+    """One arm, a goal and the objects of a scene, built again at every reset.
 
     Pass ``options={"table_scene": scene, "reconfigure": True}`` to ``reset``.
     """

@@ -24,7 +24,7 @@ _EXPERT: Final = "envs.widowx.expert:expert_action"
 
 
 def _front_camera(size: tuple[int, int]) -> CameraConfig:
-    """A camera that faces the robot: both fingers and the table fill the picture."""
+    """A camera that faces the robot: both fingers and the table fill the image."""
     height, width = size
     pose = sapien_utils.look_at([-0.62, 0.0, 1.25], [-0.13, 0.005, 0.905])
     return CameraConfig("front", pose=pose, width=width, height=height, fov=0.56, near=0.01, far=10)
