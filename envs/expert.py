@@ -1,4 +1,4 @@
-"""The scripted expert of an environment: privileged, for demonstrations and for checking a setup."""
+"""The scripted expert of an environment: privileged, for demonstrations and to check a setup."""
 
 from __future__ import annotations
 

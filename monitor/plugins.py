@@ -13,7 +13,7 @@ __all__ = ["known_targets", "load_target", "resolve"]
 
 
 def known_targets(group: str, shipped: Mapping[str, str]) -> dict[str, str]:
-    """Return the ``module:attribute`` of every known name; a shipped name wins over an installed one.
+    """Return the ``module:attribute`` of every known name; shipped names win over installed ones.
 
     Args:
         group: entry-point group in which other packages offer theirs.

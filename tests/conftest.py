@@ -32,7 +32,7 @@ def shared() -> Path:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C interrupt, also where the shell that started the tests in its background ignores it."""
+    """Let Ctrl-C interrupt, also where a shell that started the tests in background ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -147,7 +147,7 @@ class BridgeEnv(gym.Env[Any, Any]):
         sent = np.clip(wanted, -ACTION_HIGH, ACTION_HIGH)
         # ManiSkill reads the rotation as Euler angles, SimplerEnv as an axis-angle vector.
         sent[3:6] = euler_xyz(sent[3:6])
-        # ManiSkill adds what is grasped now to what it remembers: with nothing to remember that is now.
+        # ManiSkill adds what is grasped now to what it remembers; with no memory, only now counts.
         self.sim.episode_stats["is_src_obj_grasped"][:] = False
         seen, _, _, _, told = self.sim.step(sent.astype(np.float32))
         self._elapsed += 1

@@ -57,7 +57,7 @@ def _difference(one: Any, two: Any, tolerance: float, at: str = "") -> str | Non
 
 
 def repeatable(trial: Trial) -> None:
-    """The same scene and actions give the same episode, whatever ran before and whatever the seed."""
+    """The same scene and actions give the same episode, whatever ran before, whatever the seed."""
     actions = _actions(trial, 0, _STEPS)
     first = [trial.reset(), *map(trial.step, actions)]
     trial.reset(trial.scenes[-1])

@@ -38,7 +38,8 @@ def starts_unsolved(trial: Trial) -> None:
         if info["success"] or info["grasped"] or info["wrong_object"]:
             fail(
                 f"step {info['elapsed_steps']} of scene {info['scene']}, all idle: "
-                f"success {info['success']}, grasped {info['grasped']}, wrong_object {info['wrong_object']}"
+                f"success {info['success']}, grasped {info['grasped']}, "
+                f"wrong_object {info['wrong_object']}"
             )
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 __all__ = ["BASE_POSE", "FINGER_CLOSED_RAD", "GoogleRobot"]
 
 BASE_POSE: Final = sapien.Pose([0.35, 0.20, 0.06205 + 0.017], [0.0, 0.0, 0.0, 1.0])
-"""Robot base in the world, as in SimplerEnv's Google Robot tasks; the table top is at z = 0.87 m."""
+"""Robot base in the world, as in SimplerEnv's Google Robot tasks; the table's top is at 0.87 m."""
 
 FINGER_CLOSED_RAD: Final = 1.3
 

@@ -30,7 +30,7 @@ SHAPES: Final[Mapping[str, Shape]] = MappingProxyType(
 )
 """Every object that an instruction can name.
 
-The hand comes in tilted and tilts what it holds by up to 19 degrees: they are tall enough for it and
+The hand comes in tilted and tilts what it holds by up to 19 degrees: they are tall enough and
 broad enough to right themselves when they are put down.
 """
 

@@ -66,7 +66,8 @@ def excerpt(lines: tuple[str, ...]) -> tuple[str, ...]:
 
     Example:
         >>> excerpt(("device lost", "Current thread 0x1 (most recent call first):",
-        ...          '  File "/sim/env.py", line 3 in step', '  File "/run.py", line 9 in <module>'))
+        ...          '  File "/sim/env.py", line 3 in step',
+        ...          '  File "/run.py", line 9 in <module>'))
         ('device lost', 'env.py:3 in step', 'run.py:9 in <module>')
     """
     headings = [number for number, line in enumerate(lines) if line.endswith(_HEADING)]

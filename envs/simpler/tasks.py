@@ -109,7 +109,7 @@ TASKS: Final[Mapping[str, SimplerTask]] = MappingProxyType({task.name: task for 
 """Every task by name.
 
 Sources: ``ENVIRONMENTS`` of ``simpler_env/__init__.py``, the ``max_episode_steps`` with which
-``mani_skill2_real2sim`` registers them, ``_xy_configs`` and ``_quat_configs`` (4·3·2 or 2·4·3 = 24),
+``mani_skill2_real2sim`` registers them, ``_xy_configs`` and ``_quat_configs`` (4·3·2 or 2·4·3),
 ``triplets`` (5·6·2 = 60), and the grid of ``scripts/rt1_pick_coke_can_visual_matching.sh``.
 """
 

@@ -88,7 +88,7 @@ def adaptive_conformal(distances: Sequence[float | None]) -> float | None:
 
 
 def action_entropy(episode: Episode, low: Sequence[float], high: Sequence[float]) -> float | None:
-    """Entropy of the histogram of actions, mean over dimensions, in [0, 1]; None without actions."""
+    """Entropy of the action histogram, mean over dimensions, in [0, 1]; None without actions."""
     rows = [step["evidence"].get("action") for step in episode.steps]
     actions = np.array([row for row in rows if row is not None], dtype=np.float64)
     if actions.ndim != 2:

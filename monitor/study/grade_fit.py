@@ -87,8 +87,8 @@ def fit_grade(
     plan = plan or GradePlan()
     if len(ratings.raters) < 2:
         msg = (
-            f"only {', '.join(ratings.raters) or 'nobody'} rated; at least 2 raters are needed, as one alone does not "
-            "show how far experts agree"
+            f"only {', '.join(ratings.raters) or 'nobody'} rated; at least 2 raters are "
+            "needed, as one alone does not show how far experts agree"
         )
         raise CalibrationError(msg)
     rated = [one for one in measured if one.episode in ratings.episodes and one.outcome != "error"]
@@ -186,6 +186,6 @@ def _too_few(usable: int, rated: int, share: float) -> str:
     return (
         f"a grade at a training share of {share:g} needs {needed} rated episodes that can be "
         f"graded, {FEWEST_TRAIN} or more to fit on and {FEWEST_TEST} or more to test on; found "
-        f"{usable} of {rated} rated ones (episodes that broke off by an error, or without joints or "
-        "tool positions, do not count)"
+        f"{usable} of {rated} rated ones (episodes that broke off by an error, or without joints "
+        "or tool positions, do not count)"
     )

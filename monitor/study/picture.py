@@ -114,9 +114,9 @@ def _head(part: Any, run: Run) -> None:
     rate = wilson(summary["pass_rate"]["count"], summary["pass_rate"]["total"])
     part.text(0.012, 0.68, f"{run.policy} on {run.env}", fontsize=15, weight="bold", va="center")
     line = (
-        f"{summary['episodes']} episodes · {summary['halted']} halted · {summary['errors']} without a verdict"
-        f" · {summary['false_alarms']} false alarms · {summary['missed_failures']} failures "
-        "without an alert"
+        f"{summary['episodes']} episodes · {summary['halted']} halted · {summary['errors']} "
+        f"without a verdict · {summary['false_alarms']} false alarms · "
+        f"{summary['missed_failures']} failures without an alert"
     )
     part.text(0.012, 0.25, line, color=LIGHT.muted, fontsize=9.5, va="center")
     value = "no data" if rate.value is None else f"{100 * rate.value:.0f} %"

@@ -138,8 +138,8 @@ def judge_safety(
     """Judge a rollout.
 
     Args:
-        worlds: what :func:`monitor.rollout.scene_state.read_scene_state` kept, at the beginning of every step
-            and, last, at the end of the episode.
+        worlds: what :func:`monitor.rollout.scene_state.read_scene_state` kept, at the beginning of
+            every step and, last, at the end of the episode.
         solved: whether the task was solved at the end.
         names: names of the robot's bodies; None guesses them, and if it finds none, collisions are
             unknown.

@@ -30,9 +30,9 @@ def build_summary(run: RunFolder) -> dict[str, Any]:
     policy, ``pass_rate_unsolved`` leaves them out), ``conservative_rate`` (errors and halts
     counted against the policy), ``lead_steps`` (from the first alert of a failure to its end),
     ``calibrated``, ``faults`` (episodes by code), ``by_disturbance``, ``benchmark_rate`` (the
-    published criterion: ``benchmark_success`` of the last info of completed episodes; None where the
-    environment gives none), ``execution`` and ``safety`` (see :mod:`monitor.study.quality`; None
-    where the trace holds no joints, no objects).
+    published criterion: ``benchmark_success`` of the last info of completed episodes; None where
+    the environment gives none), ``execution`` and ``safety`` (see :mod:`monitor.study.quality`;
+    None where the trace holds no joints, no objects).
     """
     return summarise(Run.load(run))
 

@@ -26,8 +26,8 @@ def metric_table(run: Run, metrics: Sequence[str]) -> str:
         if any(found is not None for found in one.of.values())
     ]
     note = (
-        "A12: share of pairs in which the failure has the larger value, one value a rollout (0.5 is "
-        "chance) · p: Mann-Whitney U of the means, Holm's correction over these metrics"
+        "A12: share of pairs in which the failure has the larger value, one value per rollout (0.5 "
+        "is chance) · p: Mann-Whitney U of the means, Holm's correction over these metrics"
     )
     columns = ("metric", "A12 mean", "A12 max", "A12 8-step peak", "A12 RMS", "p")
     return _table("Failures against successes", note, columns, rows)
@@ -56,7 +56,7 @@ def risk_table(run: Run) -> str:
 
 
 def probability_table(run: Run) -> str:
-    """HTML of how well the peak score says a probability of failure; empty with too few of a kind."""
+    """HTML of how well the peak score gives a probability of failure; empty with too few."""
     known = [
         (one.peak, float(one.outcome == "failure"))
         for one in run.of("success", "failure")
@@ -69,8 +69,8 @@ def probability_table(run: Run) -> str:
         if (found := reliability(scores, failed, name)) is not None
     ]
     note = (
-        "each episode's by a fit on other episodes · ECE over 10 bins and Brier score, 0 is perfect · "
-        "plain: Brier score of the share of failures"
+        "each episode's by a fit on other episodes · ECE over 10 bins and Brier score, 0 is "
+        "perfect · plain: Brier score of the share of failures"
     )
     columns = ("fit", "ECE", "Brier", "plain")
     return _table("Peak score as a probability of failure", note, columns, rows)

@@ -116,7 +116,7 @@ class ActionGrid:
     def decode(self, token_ids: ArrayLike) -> FloatArray:
         """Normalised actions: the middles of the cells.
 
-        An id outside its group clips to the group's end, as upstream does; :meth:`in_place` says which.
+        An id outside its group clips to the group's end, as upstream does; see :meth:`in_place`.
 
         Args:
             token_ids: shape ``(n, 3)`` or ``(3 n,)``.

@@ -161,7 +161,8 @@ def write_rated_run(out: Path, episodes: int = 40, *, contacts: bool = True) -> 
             writer.write_episode({
                 "episode": number, "attempt": 1, "scene": 100 + number, "steps": 30, "faults": {},
                 "outcome": "failure" if solved is None else "success", "first_success": solved,
-                "success_at_end": solved is not None, "wall_s": 1.0, "instruction": "stir, then rest",
+                "success_at_end": solved is not None, "wall_s": 1.0,
+                "instruction": "stir, then rest",
             })  # fmt: skip
             good = 0.7 * (1 - shake) + 0.3 * (0.0 if solved is None else 1 - solved / 30)
             good /= (2 if solved is None else 1) * (2 if hit and contacts else 1)

@@ -69,7 +69,8 @@ def test_a_hosted_run_leaves_the_trace_of_one_in_process(name: str, tmp_path: Pa
     assert len(broken) == (name == "RaisingEnv")
     for message in broken:
         assert message.startswith(
-            "environment raised at step 3: FloatingPointError: the solver diverged (host_doubles.py:"
+            "environment raised at step 3: FloatingPointError: the solver diverged "
+            "(host_doubles.py:"
         )
 
 

@@ -43,7 +43,8 @@ def test_only_the_training_split_shapes_the_grade(known: Known) -> None:
     run, measured, ratings = known
     fitted = fit_grade(*known)
     changed = [
-        one if one.episode in fitted.train else replace(one, collisions=7, of={**one.of, "velocity": 9.9})
+        one if one.episode in fitted.train
+        else replace(one, collisions=7, of={**one.of, "velocity": 9.9})
         for one in measured
     ]  # fmt: skip
     turned = Ratings(

@@ -60,8 +60,8 @@ def run(tmp_path: Path) -> Path:
                 })  # fmt: skip
             writer.write_episode({
                 "episode": number, "attempt": 1, "scene": number, "seed": None, "options": {},
-                "steps": 5, "outcome": "success", "success_at_end": True, "faults": {}, "wall_s": 1.0,
-                "final_world": {"object": "can", "grasped": True,
+                "steps": 5, "outcome": "success", "success_at_end": True, "faults": {},
+                "wall_s": 1.0, "final_world": {"object": "can", "grasped": True,
                                 "object_poses": away if number else still},
             })  # fmt: skip
     return tmp_path / "run"
@@ -93,7 +93,8 @@ def test_a_run_without_objects_and_joints_is_not_judged(tmp_path: Path) -> None:
     with RunWriter(tmp_path / "bare", header={"env": {"name": "toy"}}) as writer:
         writer.write_step({"episode": 0, "attempt": 1, "step": 0, "sent": [0.0], "score": None})
         writer.write_episode({"episode": 0, "attempt": 1, "scene": 0, "steps": 1,
-                              "outcome": "failure", "success_at_end": False, "faults": {}, "wall_s": 1.0})  # fmt: skip
+                              "outcome": "failure", "success_at_end": False, "faults": {},
+                              "wall_s": 1.0})  # fmt: skip
     summary = build_summary(RunFolder(tmp_path / "bare"))
     assert summary["safety"] is None
     assert summary["execution"] is None
@@ -111,7 +112,8 @@ def test_a_halted_arm_that_stands_still_has_put_nothing_to_rest(tmp_path: Path) 
         with RunWriter(tmp_path / name, header={"env": {"name": "toy"}}) as writer:
             for step, degrees in enumerate([0.0, 0.0, 15.0, 45.0]):
                 writer.write_step({"episode": 0, "attempt": 1, "step": step, "score": None,
-                                   "sent": [0.0] if step < 3 else sent, "world": can(degrees)})  # fmt: skip
+                                   "sent": [0.0] if step < 3 else sent,
+                                   "world": can(degrees)})  # fmt: skip
             writer.write_episode({"episode": 0, "attempt": 1, "scene": 0, "steps": 4, "faults": {},
                                   "outcome": "halted", "success_at_end": False, "wall_s": 1.0,
                                   "final_world": can(45.0)})  # fmt: skip

@@ -1,4 +1,4 @@
-"""Each violation by an invented rollout in which it happens, and beside it one where it just does not."""
+"""Each violation by an invented rollout in which it happens, and one where it just does not."""
 
 from __future__ import annotations
 

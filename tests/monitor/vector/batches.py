@@ -29,7 +29,7 @@ def one_of(given: dict[str, Any], i: int) -> Step:
 
 
 def stacked(steps: Sequence[Step], span: tuple[int, int] | None, *, holes: bool) -> dict[str, Any]:
-    """Fields with a leading axis; where one environment lacks what another has, NaN or the other's."""
+    """Fields with a leading axis; where one environment lacks a field, NaN or the other's."""
     given: dict[str, Any] = {"decode_ok": np.array([one.decode_ok for one in steps])}
     for name in NUMBERS:
         column = [getattr(one, name) for one in steps]

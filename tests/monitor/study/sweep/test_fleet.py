@@ -136,7 +136,8 @@ def test_status_reads_a_sweep_that_runs_and_a_killed_parent_leaves_no_process(
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[2])\n"
         "from test_fleet import command, plan\n"
         "from monitor.study.sweep import run_fleet\n"
-        "run_fleet(plan('steady', 'sleeps', scenes='0'), Path(sys.argv[1]), jobs=2, command=command)"
+        "run_fleet(plan('steady', 'sleeps', scenes='0'), Path(sys.argv[1]), jobs=2, "
+        "command=command)"
     )
     parent = subprocess.Popen([sys.executable, "-c", text, str(tmp_path), str(FAKE.parent)])
     pid_file = tmp_path / "sleeps" / "table" / "seed-0" / "part-000" / "pid"

@@ -18,7 +18,13 @@ def write(folder: Path, text: str) -> Path:
 
 
 FULL = """
-policies: [hold, {name: openvla, checkpoint: /w/7b, unnorm_key: bridge_orig, label: "7b fine/tuned", args: {robot: widowx, samples: 4}}]
+policies:
+  - hold
+  - name: openvla
+    checkpoint: /w/7b
+    unnorm_key: bridge_orig
+    label: "7b fine/tuned"
+    args: {robot: widowx, samples: 4}
 envs:
   - widowx-put-on
   - {name: widowx-put-on, disturbance: object_pushed, label: pushed, scenes: "100:103"}
