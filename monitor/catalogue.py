@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
 
 from monitor.stage.base import MetricStage
 from monitor.stage.discover import declared, in_order
@@ -21,10 +24,11 @@ CATALOGUE: Final[dict[str, MetricInfo]] = {
 """Every metric by id; higher is worse unless its meaning says otherwise."""
 
 
-def of_motion(name: str) -> bool:
-    """Tell whether a metric measures the robot's own motion, so that a retreat makes it void.
+def recorded_infos(header: Mapping[str, Any]) -> dict[str, MetricInfo]:
+    """Return what is known of the metrics of a recorded run, those of plugins included.
 
-    >>> of_motion("A-AI"), of_motion("TB-E")
-    (True, False)
+    Args:
+        header: Content of ``run.json``; ``plugin_metrics`` holds what plugins said of theirs.
     """
-    return name in CATALOGUE and CATALOGUE[name].of_motion
+    given = header.get("plugin_metrics") or {}
+    return {**CATALOGUE, **{name: msgspec.convert(row, MetricInfo) for name, row in given.items()}}

@@ -19,7 +19,7 @@ from monitor.control.rules import RuleCount
 from monitor.engine import Engine
 from monitor.errors import ConfigError, DimensionError, unknown_name
 from monitor.faults import check_families, responses
-from monitor.faults.plugins import build_detectors
+from monitor.faults.plugins import build_detectors, plugin_faults
 from monitor.faults.plugins import plugin_stages as fault_stages
 from monitor.metrics.information import Information
 from monitor.metrics.peak import Peaks
@@ -62,8 +62,8 @@ class Parts:
         n: int,
     ) -> None:
         config = MonitorConfig() if config is None else config
-        _check_names(config)
-        check_families(config.faults)
+        faults = plugin_faults(config.faults.plugins)
+        check_families(config.faults, faults)
         if calibration is not None:
             _check_fits(calibration, config)
         low, high = _bounds(action_low, action_high)
@@ -78,6 +78,7 @@ class Parts:
         infos.update((info.id, info) for stage in stages for info in stage.info)
         infos.update((info.id, info) for one in self.plugins[0] for info in plugin_infos(one))
         self.setup: Final = replace(setup, metrics=infos)
+        _check_names(config, infos)
         self.ids: Final = tuple(infos)
         found = [Information.of(setup) for _ in range(n)]
         self.information: Final = [one for one in found if one is not None]
@@ -92,7 +93,7 @@ class Parts:
         self.control: Final = control_pass(self.setup, self.limits, n)
         self.recoveries: Final = build_recoveries(self.setup, n)
         self.rules: Final = [RuleCount(rule, n) for rule in config.rules]
-        self.responses: Final[Mapping[str, str]] = responses(config.faults)
+        self.responses: Final[Mapping[str, str]] = responses(config.faults, faults)
 
     def reset(self, which: Any = None) -> None:
         """Begin an episode of the robots in a mask; None means all."""
@@ -111,14 +112,13 @@ class Parts:
                 part.reset()
 
 
-def _check_names(config: MonitorConfig) -> None:
-    """Refuse ids that no metric has; plugins may bring more, so they are not checked then."""
-    if config.metrics.plugins:
-        return
+def _check_names(config: MonitorConfig, known: Mapping[str, MetricInfo]) -> None:
+    """Refuse ids that no metric has, shipped or of a plugin."""
+    allowed = {*known, *(f"{name}_peak" for name in config.metrics.peaks)}
     terms = [term.metric for rule in config.rules for term in rule.of if term.metric]
     for name in (*config.score.signals, *config.metrics.peaks, *terms):
-        if name not in CATALOGUE:
-            raise ConfigError(unknown_name("metric", name, CATALOGUE))
+        if name not in allowed:
+            raise ConfigError(unknown_name("metric", name, allowed))
 
 
 def _check_fits(calibration: Calibration, config: MonitorConfig) -> None:

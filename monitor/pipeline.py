@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from monitor.calibration import Calibration
+from monitor.catalogue import CATALOGUE
 from monitor.config import MonitorConfig
 from monitor.control.controller import DEMANDS, HALT, MODES, ControllerLimits, Demand
 from monitor.control.recovery import RecoveryContext, recovery_action
@@ -22,6 +23,7 @@ from monitor.parts import Parts
 from monitor.reading.step import StepReader
 from monitor.records import Alert, Belief, Decision, Evidence, Fault, Mode, Step
 from monitor.scoring.surprise import SurpriseScorer
+from monitor.stage import MetricInfo
 from monitor.stage.base import make_fault
 
 __all__ = ["Monitor", "row_of"]
@@ -86,6 +88,12 @@ class Monitor:
     def ids(self) -> tuple[str, ...]:
         """Metric ids present in every decision."""
         return (*self._blank, *(f"{name}_peak" for name in self.config.metrics.peaks))
+
+    @property
+    def plugin_metrics(self) -> tuple[MetricInfo, ...]:
+        """What plugins say of their metrics."""
+        infos = self._parts.setup.metrics
+        return tuple(info for name, info in infos.items() if name not in CATALOGUE)
 
     @property
     def tau_recover(self) -> float:

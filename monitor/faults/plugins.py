@@ -7,7 +7,7 @@ from typing import Any, Final, final
 from monitor.faults.base import Detector, StepContext, fault
 from monitor.plugins import resolve
 from monitor.records import Fault
-from monitor.stage import FaultStage, Setup
+from monitor.stage import FaultInfo, FaultStage, Setup
 
 GROUP: Final = "vlawatch.faults"
 """A stage, or a callable from :class:`monitor.stage.Setup` to a detector."""
@@ -26,6 +26,18 @@ def plugin_stages(setup: Setup) -> list[FaultStage]:
     """Return the configured faults that are stages and run for all robots at once."""
     found = named_plugins(setup.config.faults.plugins)
     return [one for _, one in found if isinstance(one, FaultStage)]
+
+
+def plugin_faults(names: tuple[str, ...] | None) -> list[FaultInfo]:
+    """Return what the configured plugins say of their faults.
+
+    A detector in Python may have a class attribute ``info``, a tuple of
+    :class:`monitor.stage.FaultInfo`; without it its faults are alerts.
+    """
+    infos: list[FaultInfo] = []
+    for _, one in named_plugins(names):
+        infos += [one.info] if isinstance(one, FaultStage) else getattr(one, "info", ())
+    return infos
 
 
 def build_detectors(setup: Setup, count: int) -> list[list[Detector]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Final
 
@@ -30,17 +31,18 @@ RESPONSES: Final[MappingProxyType[str, Response]] = MappingProxyType(
 """Shipped responses by code; a code that is not here is an alert."""
 
 
-def check_families(config: FaultsConfig) -> None:
-    """Refuse to leave out families that do not exist.
+def check_families(config: FaultsConfig, plugins: Iterable[FaultInfo] = ()) -> None:
+    """Refuse to leave out families that neither this package nor a plugin has.
 
     Raises:
         ConfigError: Naming the nearest one.
     """
+    families = {*FAMILIES, *(info.family for info in plugins)}
     for name in config.off:
-        if name not in FAMILIES:
-            raise ConfigError(unknown_name("fault family", name, FAMILIES))
+        if name not in families:
+            raise ConfigError(unknown_name("fault family", name, families))
 
 
-def responses(config: FaultsConfig) -> dict[str, Response]:
-    """Return the response by code, the configuration's over the shipped ones."""
-    return {**RESPONSES, **config.respond}
+def responses(config: FaultsConfig, plugins: Iterable[FaultInfo] = ()) -> dict[str, Response]:
+    """Return the response by code: the configuration's, else what the fault's file says."""
+    return {**RESPONSES, **{info.code: info.response for info in plugins}, **config.respond}

@@ -83,6 +83,12 @@ def plugin_infos(plugin: MetricPlugin) -> tuple[MetricInfo, ...]:
     return (*given, *rest)
 
 
+def class_infos(plugin: Any) -> tuple[MetricInfo, ...]:
+    """Return what a metric that is not built yet says of its metrics: a stage, or a class."""
+    found: tuple[MetricInfo, ...] = getattr(plugin, "info", ())
+    return found
+
+
 def measure(
     plugin: MetricPlugin,
     step: Step,

@@ -6,6 +6,7 @@ import platform
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -73,6 +74,7 @@ def run_header(
         "policy": {"name": policy_name, "kwargs": dict(policy_kwargs or {})},
         "monitor": monitor.config.model_dump(mode="json"),
         "metric_lag_steps": dict(METRIC_LAG_STEPS),
+        "plugin_metrics": {info.id: asdict(info) for info in monitor.plugin_metrics},
         **threshold_header(monitor.config.controller, calibration),
         "calibration": None if calibration is None else calibration.model_dump(mode="json"),
         "seed": seed,

@@ -43,9 +43,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from monitor.catalogue import CATALOGUE
+from monitor.catalogue import recorded_infos
 from monitor.jsonable import dumps
 from monitor.rollout.recorders.logits import FOLDER as LOGITS
+from monitor.stage import MetricInfo
 from monitor.study.episodes import Run
 from monitor.study.extras import require
 
@@ -212,8 +213,10 @@ def _write(
         "numbers": arrow.list_(arrow.float64()),
         "texts": arrow.list_(arrow.string()),
     }
+    infos = recorded_infos(header)
     fields = [
-        arrow.field(name, types[kind], metadata=_metadata(name)) for name, kind in kinds.items()
+        arrow.field(name, types[kind], metadata=_metadata(name, infos))
+        for name, kind in kinds.items()
     ]
     schema = arrow.schema(fields, metadata={"vlawatch": dumps(header)})
     columns = [
@@ -240,6 +243,6 @@ def _fitting(value: Any, kind: str) -> Any:
     return value
 
 
-def _metadata(column: str) -> dict[str, str] | None:
-    info = CATALOGUE.get(column.removeprefix("metric."))
+def _metadata(column: str, infos: Mapping[str, MetricInfo]) -> dict[str, str] | None:
+    info = infos.get(column.removeprefix("metric."))
     return None if info is None else {"meaning": info.meaning, "unit": info.unit}

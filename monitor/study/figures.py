@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from monitor.catalogue import CATALOGUE
+from monitor.catalogue import recorded_infos
 from monitor.records import FloatArray
 from monitor.study.episodes import Episode, Run
 from monitor.study.extras import require
@@ -208,7 +208,7 @@ def draw_metric(axes: Any, run: Run, metric: str, palette: Palette) -> None:
         for line in table[:40]:
             axes.plot(line, color=colour, alpha=0.22, linewidth=0.6)
         axes.plot(_median(table), color=colour, linewidth=1.7)
-    info = CATALOGUE.get(metric)
+    info = recorded_infos(run.header).get(metric)
     unit = f" [{info.unit}]" if info is not None and info.unit not in ("", "1") else ""
     meaning = "" if info is None else info.meaning
     axes.set_title(f"{metric}{unit}", pad=5)
