@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import nan
 from operator import itemgetter
-from struct import pack_into
 from typing import Any, Final, final
 
 import numpy as np
@@ -74,8 +73,6 @@ class Monitor:
         self._belief = itemgetter(*map(engine.column, Belief.__struct_fields__))
         self._padding = (0.0,) * (setup.sizes["dim"] - setup.dim)
         self._no_action = (nan,) * setup.dim
-        self._values = np.zeros((1, len(parts.scorer.signals)))
-        self._values_format = f"{len(parts.scorer.signals)}d"
         self._sees_data = "data" not in self.config.faults.off
         self.reset()
 
@@ -115,7 +112,7 @@ class Monitor:
         self.instruction = instruction
         self.task = task
         self._index = 0
-        self._succeeded = np.zeros(1)
+        self._succeeded = 0.0
         self._active: dict[str, tuple[str, str]] = {}
         self._reader.reset()
         self._parts.reset()
@@ -137,7 +134,7 @@ class Monitor:
     def _decide(self, evidence: Evidence) -> Decision:
         index, parts = self._index, self._parts
         if evidence.success:
-            self._succeeded[0] = 1.0
+            self._succeeded = 1.0
         action = evidence.action
         padded = (self._no_action if action is None else action) + self._padding
         row = parts.engine.run.update_one(row_of(evidence, padded))
@@ -220,14 +217,13 @@ class Monitor:
 
     def _score(self, values: Mapping[str, float | None], faults: list[Fault]) -> float:
         """Return the score before the controller's aggregation, NaN while unknown."""
-        scorer, given = self._parts.scorer, self._values
-        if given.size:
-            row = [nan if (x := values.get(name)) is None else x for name in scorer.signals]
-            pack_into(self._values_format, given.data, 0, *row)
+        scorer = self._parts.scorer
+        row = [nan if (x := values.get(name)) is None else x for name in scorer.signals]
         if isinstance(scorer, SurpriseScorer):
-            return scorer.update(given, self._succeeded).item(0)
+            return scorer.update_one(row, self._succeeded)
         try:
-            return float(np.asarray(scorer.update(given, self._succeeded))[0])
+            given = np.array(row).reshape(1, -1)
+            return float(np.asarray(scorer.update(given, np.array([self._succeeded])))[0])
         except Exception as error:  # foreign code: its failure must not be the monitor's
             text = f"scorer {self.config.score.scorer!r} raised {error!r}"
             faults.append(make_fault("SCORER_ERROR", self._index, text, "", value=repr(error)))
@@ -259,7 +255,7 @@ class Monitor:
                 step=index,
                 evidence=evidence,
                 metrics=values,
-                succeeded=bool(self._succeeded[0]),
+                succeeded=bool(self._succeeded),
             )
             for detector in self._parts.detectors[0]:
                 faults.extend(detector.check(context))

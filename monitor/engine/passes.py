@@ -108,7 +108,10 @@ class Pass:
         self.outs: Final = records(out, sizes, n)
         self.columns: Final = spans_of(out, sizes)
         self._flat: Final[FloatArray] = self.outs.view(np.float64).reshape(n, -1)
-        self._read: Final = Struct(f"{self.rows.dtype.itemsize // 8}d")
+        # As bytes: to describe a record's layout for every write costs more than the write.
+        self._bytes: Final = self.rows.view(np.uint8)
+        self._write: Final = Struct(f"{self.rows.dtype.itemsize // 8}d").pack_into
+        self._first: Final = self._flat[0]
         self._robots: Final = Robots(state, sizes, n, compiled=self._compiled)
         self._limits: Any
         self._extras: tuple[Any, ...]
@@ -156,9 +159,9 @@ class Pass:
     def update_one(self, row: Sequence[float]) -> list[float]:
         """Take one step of a single robot (``n`` is 1) and return the row of outputs."""
         if self._compiled:
-            self._read.pack_into(self.rows.data, 0, *row)
+            self._write(self._bytes, 0, *row)
             self._run(self._robots.states, self.rows, self.outs, self._limits, *self._extras)
-            one: list[float] = self._flat[0].tolist()
+            one: list[float] = self._first.tolist()
             return one
         self._run_plain([list(row)])
         return self._found[0].row()

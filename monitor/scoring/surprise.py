@@ -238,6 +238,10 @@ class SurpriseScorer:
         rows["succeeded"] = succeeded
         return self._pass.update()[:, 0]
 
+    def update_one(self, values: list[float], succeeded: float) -> float:
+        """Take one step of a single robot: :meth:`update` without arrays."""
+        return self._pass.update_one([*(values or [nan]), succeeded])[0]
+
     def reset(self, which: Any = None) -> None:
         """Begin an episode of some robots."""
         self._pass.reset(which)
