@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, make_dataclass
 from functools import cache
 from typing import Any, Final, final
@@ -15,6 +15,21 @@ from monitor.stage import FaultStage, MetricStage, Setup, Stage, StepRow, part
 from monitor.stage.layout import fresh, redeclared
 
 __all__ = ["Engine", "join_outputs"]
+
+
+@final
+class Outputs:
+    """A row of outputs, read by name like an object of the stages' ``Out``."""
+
+    __slots__ = ("_columns", "_row")
+
+    def __init__(self, row: Sequence[float], columns: Mapping[str, slice | int]) -> None:
+        self._row, self._columns = row, columns
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._columns:
+            raise AttributeError(name)
+        return self._row[self._columns[name]]
 
 
 @final
@@ -62,7 +77,6 @@ class Engine:
         self.run: Final = Pass(
             calls, state=state, row=StepRow, out=out, limits=limits, sizes=setup.sizes, n=n
         )
-        self._setup, self._out = setup, out
         columns = self.run.columns
         places = {
             info.id: _place(columns, info.column, info.index)
@@ -87,12 +101,9 @@ class Engine:
         """Return where an output stands in its row."""
         return _place(self.run.columns, name, None)
 
-    def outputs(self, row: Sequence[float]) -> Any:
+    def outputs(self, row: Sequence[float]) -> Outputs:
         """Return a row of outputs by name."""
-        found = fresh(self._out, **self._setup.sizes)
-        for name, span in self.run.columns.items():
-            setattr(found, name, row[span])
-        return found
+        return Outputs(row, self.run.columns)
 
 
 def _place(columns: Any, name: str, index: int | None) -> int:

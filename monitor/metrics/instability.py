@@ -23,7 +23,6 @@ from monitor.stage import (
     Vector,
     array,
     compiled,
-    part,
 )
 
 POSE = ("tcp_position", "tcp_quaternion")
@@ -64,23 +63,17 @@ def _infos() -> tuple[MetricInfo, ...]:
 
 
 @dataclass(slots=True)
-class Differences:
-    """Differences of ``width`` numbers by order (first, second, third).
+class State:
+    """What is kept of the numbers of the action, then of the tool's position and rotation.
 
     Attributes:
+        action_run: Steps in a row with an action; the other runs likewise.
+        normalised: The last action on [0, 1].
+        change: First differences of this step, the last known ones where there is none.
         last: First and second differences of the step before.
-        window: Absolute differences of the W - 3 newest steps.
+        window: Absolute differences by order (first, second, third) of the W - 3 newest steps.
         sums: Sums over the window.
     """
-
-    last: Matrix = array(2, "width", start=0.0)
-    window: list[Matrix] = array("window-3", 3, "width", start=0.0)
-    sums: Matrix = array(3, "width", start=0.0)
-
-
-@dataclass(slots=True)
-class State:
-    """What is kept; each ``*_run`` counts the steps in a row that had the input."""
 
     steps: int = 0
     oldest: int = 0
@@ -90,10 +83,10 @@ class State:
     normalised: Vector = array("dim", start=0.0)
     position: Vector = array(3)
     orientation: Vector = array(4)
-    action_change: Vector = array("dim", start=0.0)
-    tool_change: Vector = array(6, start=0.0)
-    action: Differences = part(Differences, width="dim")
-    tool: Differences = part(Differences, width=6)
+    change: Vector = array("dim+6", start=0.0)
+    last: Matrix = array(2, "dim+6", start=0.0)
+    window: list[Matrix] = array("window-3", 3, "dim+6", start=0.0)
+    sums: Matrix = array(3, "dim+6", start=0.0)
 
 
 @dataclass(slots=True)
@@ -132,28 +125,24 @@ def update(state: State, step: StepRow, out: Out, limits: Limits) -> None:
     >>> out.action
     [1.0, 1.0, 1.0]
     """
+    tool = len(step.action)
     _change_action(state, step, limits)
-    _change_tool(state, step)
-    _keep(state.action, state.action_change, state.oldest)
-    _keep(state.tool, state.tool_change, state.oldest)
+    _change_tool(state, step, tool)
+    _keep(state)
     state.steps += 1
-    state.oldest = (state.oldest + 1) % len(state.action.window)
-    window, dim, calm = len(state.action.window) + 3, limits.dim, limits.warmup_is_calm
-    if state.action_run >= window:
-        _sum(state.action)
-    if state.position_run >= window or state.orientation_run >= window:
-        _sum(state.tool)
-    action, tool, steps = state.action, state.tool, state.steps
+    window, dim, calm = len(state.window) + 3, limits.dim, limits.warmup_is_calm
+    action, position, orientation = state.action_run, state.position_run, state.orientation_run
+    if max(action, position, orientation) >= window:
+        _sum(state)
     for order in range(3):
-        run = state.action_run
-        out.action[order] = _mean(action, order, 0, dim, run, steps, calm)
+        out.action[order] = _mean(state, order, 0, dim, action, calm)
         # Parts that so short an action lacks stay unknown.
         if dim >= 3:
-            out.action_translation[order] = _mean(action, order, 0, 3, run, steps, calm)
+            out.action_translation[order] = _mean(state, order, 0, 3, action, calm)
         if dim >= 6:
-            out.action_rotation[order] = _mean(action, order, 3, 6, run, steps, calm)
-        shift = _mean(tool, order, 0, 3, state.position_run, steps, calm)
-        twist = _mean(tool, order, 3, 6, state.orientation_run, steps, calm)
+            out.action_rotation[order] = _mean(state, order, 3, 6, action, calm)
+        shift = _mean(state, order, tool, tool + 3, position, calm)
+        twist = _mean(state, order, tool + 3, tool + 6, orientation, calm)
         out.tool_translation[order], out.tool_rotation[order] = shift, twist
         out.tool[order] = (shift + twist) / 2.0
 
@@ -163,7 +152,7 @@ def _change_action(state: State, step: StepRow, limits: Limits) -> None:
     if isnan(step.action[0]):
         state.action_run = 0
         for j in range(len(step.action)):
-            state.action_change[j] = 0.0
+            state.change[j] = 0.0
         return
     state.action_run += 1
     for j in range(len(step.action)):
@@ -171,26 +160,26 @@ def _change_action(state: State, step: StepRow, limits: Limits) -> None:
         x = limits.low[j] if x < limits.low[j] else x
         x = limits.high[j] if x > limits.high[j] else x
         now = (x - limits.low[j]) / limits.span[j]
-        state.action_change[j] = now - state.normalised[j]
+        state.change[j] = now - state.normalised[j]
         state.normalised[j] = now
 
 
 @compiled
-def _change_tool(state: State, step: StepRow) -> None:
+def _change_tool(state: State, step: StepRow, at: int) -> None:
     if isnan(step.position[0]):
         state.position_run = 0
     else:
         state.position_run += 1
         if not isnan(state.position[0]):
             for j in range(3):
-                state.tool_change[j] = step.position[j] - state.position[j]
+                state.change[at + j] = step.position[j] - state.position[j]
     if isnan(step.orientation[0]):
         state.orientation_run = 0
     else:
         state.orientation_run += 1
         if not isnan(state.orientation[0]):
             x, y, z = rotation_between(state.orientation, step.orientation)
-            state.tool_change[3], state.tool_change[4], state.tool_change[5] = x, y, z
+            state.change[at + 3], state.change[at + 4], state.change[at + 5] = x, y, z
     for j in range(3):
         state.position[j] = step.position[j]
     for j in range(4):
@@ -198,21 +187,22 @@ def _change_tool(state: State, step: StepRow) -> None:
 
 
 @compiled
-def _keep(differences: Differences, change: Vector, at: int) -> None:
+def _keep(state: State) -> None:
     """Put the differences of all orders where the oldest stand."""
-    last, newest = differences.last, differences.window[at]
-    for j in range(len(change)):
-        first = change[j]
+    last, newest = state.last, state.window[state.oldest]
+    for j in range(len(state.change)):
+        first = state.change[j]
         second = first - last[0][j]
         third = second - last[1][j]
         last[0][j], last[1][j] = first, second
         newest[0][j], newest[1][j], newest[2][j] = abs(first), abs(second), abs(third)
+    state.oldest = (state.oldest + 1) % len(state.window)
 
 
 @compiled
-def _sum(differences: Differences) -> None:
+def _sum(state: State) -> None:
     """Add the window up in the order in which it is stored."""
-    sums, window = differences.sums, differences.window
+    sums, window = state.sums, state.window
     for order in range(3):
         for j in range(len(sums[order])):
             total = window[0][order][j]
@@ -222,16 +212,14 @@ def _sum(differences: Differences) -> None:
 
 
 @compiled
-def _mean(
-    differences: Differences, order: int, begin: int, end: int, run: int, steps: int, calm: bool
-) -> float:
+def _mean(state: State, order: int, begin: int, end: int, run: int, calm: bool) -> float:
     """Return the mean over some columns, or what stands for it while the window is not full."""
-    count = len(differences.window)
+    count = len(state.window)
     if run < count + 3:
-        return 0.0 if calm and run == steps else nan
+        return 0.0 if calm and run == state.steps else nan
     total = 0.0
     for j in range(begin, end):
-        total += differences.sums[order][j]
+        total += state.sums[order][j]
     return total / (count * (end - begin)) / (1 << order)
 
 

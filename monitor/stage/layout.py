@@ -42,7 +42,7 @@ def array(*shape: int | str, start: float = nan) -> Any:
     """Declare an array of floats, every element ``start`` when an episode begins.
 
     Args:
-        *shape: Lengths, given as numbers, as a name of :data:`Sizes`, or as ``"name-3"``.
+        *shape: Lengths, given as numbers, as a name of :data:`Sizes`, or as ``"name-3"`` and the like.
         start: Value of a new element.
     """
     return field(default_factory=list, metadata={"layout": _Array(shape, start)})
@@ -64,13 +64,14 @@ def redeclared(one: Field[Any]) -> Any:
 def resolve_length(length: int | str, sizes: Sizes) -> int:
     """Return a length in numbers.
 
-    >>> resolve_length("window-3", {"window": 8}), resolve_length(4, {})
-    (5, 4)
+    >>> sizes = {"window": 8}
+    >>> [resolve_length(one, sizes) for one in (4, "window", "window-3", "window+6")]
+    [4, 8, 5, 14]
     """
     if isinstance(length, int):
         return length
-    name, _, less = length.partition("-")
-    return sizes[name] - int(less or 0)
+    name, sign, number = length.partition("+" if "+" in length else "-")
+    return sizes[name] + int(sign + (number or "0"))
 
 
 def _inner(sizes: Sizes, one: _Part) -> dict[str, int]:
