@@ -12,8 +12,8 @@ import numpy as np
 
 from monitor.engine.robots import Robots
 from monitor.records import FloatArray
-from monitor.stage.compiled import announced, compile_pass, fingerprint, usable
-from monitor.stage.layout import RowView, records, spans_of
+from monitor.stage.compiled import announced, compile_pass, fingerprint, named_anew, usable
+from monitor.stage.layout import RowView, dtype_of, records, spans_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,9 @@ class Call:
 
 
 @cache
-def build_loop(calls: tuple[Call, ...], extras: int, compiled: bool) -> Callable[..., None]:
+def build_loop(
+    calls: tuple[Call, ...], extras: int, compiled: bool, layout: str
+) -> Callable[..., None]:
     """Return the function that takes one step of all robots, compiled where that is possible.
 
     For one call its text is ::
@@ -55,26 +57,38 @@ def build_loop(calls: tuple[Call, ...], extras: int, compiled: bool) -> Callable
                     state, row, out = states[i], rows[i], outs[i]
                     jerk(state.jerk, row, out, limit.jerk)
             return run
+
+    Args:
+        calls: Functions in order.
+        extras: Number of further arguments.
+        compiled: Whether numba is to compile it.
+        layout: What tells the records that it will be called with from others.
     """
+    functions = [one.function for one in calls]
     names = "".join(f", extra{k}" for k in range(extras))
+    lines = [line for call in calls for line in call.lines(names)]
+    mark = fingerprint(functions, salt="\n".join([layout, *lines])) if compiled else ""
+    run = f"run_{mark[:12]}"
     text = "\n".join(
         [
             "def build(fingerprint):",
-            f"    def run(states, rows, outs, limits{names}):",
+            f"    def {run}(states, rows, outs, limits{names}):",
             "        fingerprint",
             "        limit = limits[0]",
             "        for i in range(len(rows)):",
             "            state, row, out = states[i], rows[i], outs[i]",
-            *[line for call in calls for line in call.lines(names)],
-            "    return run",
+            *lines,
+            f"    return {run}",
         ]
     )
+    if compiled:
+        functions = named_anew(functions, mark[:12])[: len(calls)]
     # numba keeps its cache next to the file that a function says it comes from: this one.
-    known: dict[str, Any] = {"__name__": __name__, **{one.name: one.function for one in calls}}
+    known: dict[str, Any] = {"__name__": __name__}
+    known.update((one.name, function) for one, function in zip(calls, functions, strict=True))
     exec(compile(text, __file__, "exec"), known)  # the text is made of stage names alone
-    functions = [one.function for one in calls]
-    run: Callable[..., None] = known["build"](fingerprint(functions, salt=text))
-    return compile_pass(run, functions) if compiled else run
+    made: Callable[..., None] = known["build"](mark)
+    return compile_pass(made) if compiled else made
 
 
 @final
@@ -103,7 +117,9 @@ class Pass:
         self.n: Final = n
         self._args = (tuple(calls), state, row, out, limits, dict(sizes), n, tuple(extras))
         self._compiled: Final = usable()
-        self._run: Final = build_loop(tuple(calls), len(extras), self._compiled)
+        kinds = (state, row, out, type(limits))
+        layout = " ".join(repr(dtype_of(one, sizes).descr) for one in kinds)
+        self._run: Final = build_loop(tuple(calls), len(extras), self._compiled, layout)
         self.rows: Final = records(row, sizes, n)
         self.outs: Final = records(out, sizes, n)
         self.columns: Final = spans_of(out, sizes)

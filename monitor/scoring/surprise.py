@@ -84,10 +84,8 @@ class Out:
 
 
 @compiled
-def update(
-    state: State, row: Row, out: Out, limits: Limits, values: Vector, knots: Vector, slopes: Vector
-) -> None:
-    """Take one step; ``values``, ``knots`` and ``slopes`` are the tables of all signals."""
+def update(state: State, row: Row, out: Out, limits: Limits, tables: Vector) -> None:
+    """Take one step; ``tables`` holds the values of all signals' tables, then knots, then slopes."""
     paused = state.pause > 0
     if paused:
         state.pause -= 1
@@ -98,7 +96,7 @@ def update(
         if muted or (paused and limits.moved[j] > 0.0):
             state.peak[j] = nan
         elif not isnan(x):
-            state.peak[j] = _pooled(state, j, _surprise(values, knots, slopes, begin, end, x))
+            state.peak[j] = _pooled(state, j, _surprise(tables, begin, end, x))
         begin = end
     out.score = _combined(state, limits)
 
@@ -144,22 +142,21 @@ def _combined(state: State, limits: Limits) -> float:
 
 
 @compiled
-def _surprise(
-    values: Vector, knots: Vector, slopes: Vector, begin: int, end: int, x: float
-) -> float:
+def _surprise(tables: Vector, begin: int, end: int, x: float) -> float:
     """Return the surprise of ``x``; its table's values stand from ``begin + 1`` on."""
+    length = len(tables) // 3
     low, high = begin + 1, end
     while low < high:  # find the first value that is not below x
         middle = (low + high) // 2
-        if values[middle] < x:
+        if tables[middle] < x:
             low = middle + 1
         else:
             high = middle
     # Each knot belongs to the value before it; the first stands for all below the table.
     knot = low - 1
-    s = knots[knot]
+    s = tables[length + knot]
     if knot > begin:
-        s += (x - values[knot]) * slopes[knot]
+        s += (x - tables[knot]) * tables[2 * length + knot]
         s = 1.0 if s > 1.0 else s
     return s
 
@@ -227,7 +224,7 @@ class SurpriseScorer:
             limits=limits,
             sizes={"signals": max(len(weights), 1), "window": setup.window},
             n=n,
-            extras=tuple(whole),
+            extras=(whole.reshape(-1),),
         )
 
     def update(self, values: FloatArray, succeeded: NDArray[np.float64]) -> FloatArray:

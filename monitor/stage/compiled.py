@@ -15,6 +15,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Timer
+from types import FunctionType
 from typing import Any, Final, TypeVar
 
 log = logging.getLogger(__name__)
@@ -24,13 +25,13 @@ Marked = TypeVar("Marked", bound=Callable[..., Any])
 SILENCE_S: Final = 2.0
 """Compiling takes longer than this; loading what is cached does not."""
 
-_known_to_numba: dict[Callable[..., Any], bool] = {}
-"""Marked functions, and whether numba knows them."""
+_marked: set[Callable[..., Any]] = set()
+"""Functions that may be compiled."""
 
 
 def compiled(function: Marked) -> Marked:
     """Mark a function of a stage; a call from Python still runs plain Python."""
-    _known_to_numba[function] = False
+    _marked.add(function)
     return function
 
 
@@ -58,7 +59,7 @@ def parts(functions: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:
         found[function] = None
         for name in function.__code__.co_names:
             called = function.__globals__.get(name)
-            if callable(called) and called in _known_to_numba:
+            if callable(called) and called in _marked:
                 waiting.append(called)
     return list(found)
 
@@ -81,27 +82,51 @@ def fingerprint(functions: Sequence[Callable[..., Any]], salt: str = "") -> str:
     return digest.hexdigest()
 
 
-def compile_pass(
-    function: Callable[..., None], stages: Sequence[Callable[..., Any]]
-) -> Callable[..., None]:
-    """Return ``function``, which calls ``stages``, compiled on its first call for each layout.
+def compile_pass(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a function, whose stages are :func:`named_anew`, compiled on its first call.
 
     Operations keep their order, so that results are the same to the last bit with and without
     numba.
     """
     from numba import njit
-    from numba.extending import register_jitable
 
-    for one in parts(stages):
-        if not _known_to_numba.get(one, False):
-            register_jitable(error_model="numpy")(one)
-            _known_to_numba[one] = True
     try:
         made: Callable[..., None] = njit(cache=True, nogil=True, error_model="numpy")(function)
     except Exception as error:  # no folder that may hold the cache
         log.warning("numba cannot keep %s, so every start compiles it: %s", function, error)
         made = njit(nogil=True, error_model="numpy")(function)
     return made
+
+
+def named_anew(functions: Sequence[Callable[..., Any]], tag: str) -> list[Callable[..., Any]]:
+    """Return copies of the functions, and of all that they reach, with ``tag`` in their names.
+
+    numba names machine code after the function and a number that starts again in each process.
+    Two layouts that two processes have compiled may so have one name, and of two pieces of
+    machine code with one name that are loaded from its cache the second is taken for the first.
+
+    Args:
+        functions: Marked functions.
+        tag: What tells this set of sources and layouts from all others; letters and digits.
+    """
+    from numba.extending import register_jitable
+
+    copies: dict[Callable[..., Any], Callable[..., Any]] = {}
+    for one in parts(functions):
+        copy = FunctionType(one.__code__, dict(one.__globals__), one.__name__, one.__defaults__)
+        copy.__qualname__ = f"{one.__qualname__}_{tag}"
+        copy.__module__ = one.__module__
+        copies[one] = copy
+    for one, copy in copies.items():
+        for name in one.__code__.co_names:
+            called = one.__globals__.get(name)
+            if callable(called) and called in copies:
+                copy.__globals__[name] = copies[called]
+    return [register_jitable(error_model="numpy")(copies[one]) for one in functions] + [
+        register_jitable(error_model="numpy")(copy)
+        for one, copy in copies.items()
+        if one not in functions
+    ]
 
 
 @contextmanager

@@ -13,8 +13,9 @@ TABLE = TailTable(levels=(0.0, 0.5, 0.9, 0.99), values=(0.0, 1.0, 2.0, 3.0), tai
 
 
 def surprise_of(table: TailTable) -> Callable[[float], float]:
-    values, knots, slopes = surprise_table(table, 5.0).tolist()
-    return lambda x: _surprise(values, knots, slopes, 0, len(values), x)
+    rows = surprise_table(table, 5.0)
+    tables = rows.reshape(-1).tolist()
+    return lambda x: _surprise(tables, 0, rows.shape[1], x)
 
 
 def test_surprise_counts_decades_of_the_tail() -> None:
