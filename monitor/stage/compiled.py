@@ -117,14 +117,14 @@ def named_anew(functions: Sequence[Callable[..., Any]], tag: str) -> list[Callab
         copy.__qualname__ = f"{one.__qualname__}_{tag}"
         copy.__module__ = one.__module__
         copies[one] = copy
-    for one, copy in copies.items():
+    for one, copied in copies.items():
         for name in one.__code__.co_names:
             called = one.__globals__.get(name)
             if callable(called) and called in copies:
-                copy.__globals__[name] = copies[called]
+                copied.__globals__[name] = copies[called]
     return [register_jitable(error_model="numpy")(copies[one]) for one in functions] + [
-        register_jitable(error_model="numpy")(copy)
-        for one, copy in copies.items()
+        register_jitable(error_model="numpy")(copied)
+        for one, copied in copies.items()
         if one not in functions
     ]
 

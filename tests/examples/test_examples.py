@@ -76,7 +76,7 @@ def assert_batch_equals_single(sections: dict[str, Any], stream: list[Step]) -> 
     vector = VectorMonitor(config, num_envs=2, action_low=-HIGH, action_high=HIGH)
     singles = [monitor_of(**sections) for _ in range(2)]
     for pair in zip(stream[1:], stream[:-1], strict=True):
-        fields = {
+        fields: dict[str, Any] = {
             name: np.stack([getattr(one, name) for one in pair])
             for name, value in asdict(pair[0]).items()
             if isinstance(value, np.ndarray)
