@@ -56,7 +56,7 @@ class Monitor:
             config: Configuration; None takes the defaults.
             action_low: ``(D,)`` lower end of the action space, finite.
             action_high: ``(D,)`` upper end.
-            calibration: Calibration for this policy and environment; None scores by reference quantiles.
+            calibration: Calibration for this policy and environment; None: reference quantiles.
 
         Raises:
             DimensionError: The ends of the action space do not fit.

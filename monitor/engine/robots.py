@@ -1,4 +1,4 @@
-"""What N robots remember between steps: records where numba runs, plain objects where it does not."""
+"""What N robots remember between steps: records where numba runs, else plain objects."""
 
 from __future__ import annotations
 

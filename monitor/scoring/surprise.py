@@ -85,7 +85,7 @@ class Out:
 
 @compiled
 def update(state: State, row: Row, out: Out, limits: Limits, tables: Vector) -> None:
-    """Take one step; ``tables`` holds the values of all signals' tables, then knots, then slopes."""
+    """Take one step; ``tables`` holds the values of all signals' tables, then knots, slopes."""
     paused = state.pause > 0
     if paused:
         state.pause -= 1

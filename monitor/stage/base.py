@@ -1,4 +1,4 @@
-"""What a stage is: state, limits and outputs declared as dataclasses, and one function over them."""
+"""What a stage is: state, limits and outputs as dataclasses, and one function over them."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def array(*shape: int | str, start: float = nan) -> Any:
     """Declare an array of floats, every element ``start`` when an episode begins.
 
     Args:
-        *shape: Lengths, given as numbers, as a name of :data:`Sizes`, or as ``"name-3"`` and the like.
+        *shape: Lengths, given as numbers, as a name of :data:`Sizes`, or as ``"name-3"``.
         start: Value of a new element.
     """
     return field(default_factory=list, metadata={"layout": _Array(shape, start)})

@@ -19,7 +19,7 @@
 | steps | metric.<id> | double | one column a metric; meaning and unit in the field's metadata |
 | steps | surprise.<id> | double | peak surprise over the window, what the score is made of |
 | steps | evidence | string | JSON, enough to replay the step |
-| episodes | all other fields of an episode | int64, bool, double, string | as in ``episodes.jsonl`` |
+| episodes | all other fields | int64, bool, double, string | as in ``episodes.jsonl`` |
 | episodes | disturbance | string | name of what was done to the episode, null if nothing |
 | episodes | options, modes, faults, final_info | string | JSON objects |
 
