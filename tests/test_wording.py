@@ -17,7 +17,7 @@ ANYWHERE = re.compile(
     r"\bof the same(?=[.;,:)]|$)|\bby right\b|\bno such thing\b|(?<!there )\b(is|are) no "
     r"(?!longer\b|more\b|less\b)|\bone an? (step|event|episode|robot|token|line)\b"
     r"|\bmuddle through\b|\bbehind your back\b|\bcannot be had\b"
-    r"|\b(pictures?|told|beside)\b",
+    r"|\b(pictures?|told(?!:)|beside)\b",
     re.IGNORECASE | re.MULTILINE,
 )
 """Phrases that have a better word, where they are not names in code; docs/glossary.md has the

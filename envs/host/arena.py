@@ -34,7 +34,7 @@ class Arena:
     that reads follows the size. There is no lock: one message is under way at a time.
 
     Args:
-        descriptor: of :func:`make_memory`; owned from here on.
+        descriptor: descriptor from :func:`make_memory`; owned from here on.
     """
 
     def __init__(self, descriptor: int) -> None:

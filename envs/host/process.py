@@ -98,7 +98,7 @@ class EnvProcess:
 
         Args:
             name: one of :data:`envs.host.server.CALLS`.
-            arguments: by name.
+            arguments: keyword arguments.
             deadline_s: longest time to wait, seconds.
             when: for messages, for example "at step 3 of scene 0".
 

@@ -27,7 +27,7 @@ class Transcript:
     """Reads a stream to its end in a thread, so that its writer never waits.
 
     Args:
-        stream: of the process; closed at its end.
+        stream: output of the process; closed at its end.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:

@@ -34,7 +34,7 @@ def read_contacts(
     why pairs of neighbouring links are left out.
 
     Args:
-        contacts: of the scene, after its last physics step.
+        contacts: contacts of the scene, after its last physics step.
         sim_freq_hz: physics steps a second.
         apart: pairs of bodies that are left out.
 

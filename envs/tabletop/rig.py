@@ -29,7 +29,7 @@ class Rig:
         robot: what its actions mean.
         agent: its class in ManiSkill, with ``uid``, ``tcp``, ``home_qpos``, ``opening`` and
             ``is_grasping(actor)``.
-        base_pose: of its base in the world.
+        base_pose: pose of its base in the world.
         physics_freq_hz: physics steps a second, a multiple of the control rate.
         surface_m: height of the table top in the base frame.
         table_centre_m: centre of the table's slab in the world.

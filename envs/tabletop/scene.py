@@ -87,7 +87,7 @@ class Scene:
     """The start of an episode: the object that the instruction names, another one, and the goal.
 
     Attributes:
-        index: of the scene.
+        index: index of the scene.
         phrase: the instruction, with ``{named}`` and ``{goal}`` where the objects' names go.
         named: the object that the instruction wants moved.
         other: another object.
@@ -158,7 +158,7 @@ def draw_scene(spread: Spread, index: int) -> Scene:
     """Return scene ``index`` of a task.
 
     Args:
-        spread: of the task.
+        spread: spread of the task.
         index: any integer >= 0.
 
     Raises:

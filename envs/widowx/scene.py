@@ -54,7 +54,7 @@ def make_scene(index: int, spread: Spread = PUT_ON) -> Scene:
 
     Args:
         index: any integer >= 0.
-        spread: of the task; ``widowx-put-on`` by default.
+        spread: spread of the task; ``widowx-put-on`` by default.
 
     Raises:
         ValueError: if the index is negative.
