@@ -154,8 +154,10 @@ def test_a_policy_in_an_environment_with_a_sink(tmp_path: Path) -> None:
     assert summary["episodes"] == summary["completed"] == 2
     with (out / "scores.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert [row["mode"] for row in rows] == ["TASK"] * len(rows)
-    assert len(rows) == 40
+    assert [(row["episode"], row["step"]) for row in rows] == [
+        (str(episode), str(step)) for episode in range(2) for step in range(20)
+    ]
+    assert {row["mode"] for row in rows} <= {"TASK", "RECOVER"}
 
 
 @pytest.mark.parametrize("name", sorted(one.name for one in EXAMPLES.glob("*.py")))
