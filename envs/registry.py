@@ -78,7 +78,7 @@ ENVS: Final[dict[str, EnvSpec]] = {
             summary=f"ManiSkill 3's digital twin of Bridge V2: {task.summary}",
             extra="sim",
             kwargs=(("task", task.name),),
-            assets="envs.bridge.assets:lacking",
+            assets="envs.bridge.assets:missing_assets",
         )
         for task in BRIDGE_TASKS.values()
     },

@@ -23,7 +23,7 @@ from envs.pose import between
 from envs.simpler.contacts import link_parents
 from envs.simpler.scene import scene_start
 from envs.simpler.simulator import Settings, make_simulator, use_shader
-from envs.simpler.subject import pose7, subject_of
+from envs.simpler.task_state import pose7, task_state
 from envs.simpler.tasks import TASKS, simpler_task
 
 RECORDED = (
@@ -77,7 +77,7 @@ def numbers(value: Any, digits: int = 4) -> Any:
 def record_scene(sim: Any, name: str, scene: int) -> dict[str, Any]:
     """Return the initial state of a scene, in the robot base frame."""
     task = simpler_task(name)
-    subject, start = subject_of(task.kind), scene_start(task, scene)
+    subject, start = task_state(task.kind), scene_start(task, scene)
     sim.reset(seed=start.seed, options=start.options)
     base = pose7(sim.agent.robot.pose)
     obj, target = subject.names(sim)

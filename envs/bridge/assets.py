@@ -12,7 +12,13 @@ from typing import Final
 from envs.bridge.tasks import BridgeTask, bridge_task
 from monitor.errors import MonitorError
 
-__all__ = ["MissingAssetsError", "asset_folder", "lacking", "missing_files", "require_assets"]
+__all__ = [
+    "MissingAssetsError",
+    "asset_folder",
+    "missing_assets",
+    "missing_files",
+    "require_assets",
+]
 
 DOWNLOADS: Final = {
     "tasks": "python -m mani_skill.utils.download_asset bridge_v2_real2sim -y",
@@ -77,7 +83,7 @@ def _remedy(missing: tuple[Path, ...]) -> str:
     return f"Run: {commands} (or set MS_ASSET_DIR to a folder whose data/ holds them)"
 
 
-def lacking(task: str) -> str | None:
+def missing_assets(task: str) -> str | None:
     """What keeps a task from running, in one line for a list; None where nothing does."""
     folder = asset_folder()
     missing = missing_files(bridge_task(task), folder)

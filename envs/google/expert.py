@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from envs.google.rig import SURFACE_M
-from envs.tabletop.funnel import Funnel, errand
+from envs.tabletop.pick_place import ScriptedPickPlace, target_of
 
 __all__ = ["expert_action"]
 
@@ -22,7 +22,7 @@ LIFT_M: Final = 0.05
 """How high things are lifted: the arm reaches little higher with its hand aslant."""
 GAP_M: Final = 0.03
 """Distance, rim to rim, at which an object is put down to the left of another, whence it came."""
-_FUNNEL: Final = Funnel(
+_PICK_PLACE: Final = ScriptedPickPlace(
     grip=-1.0,
     upright=Rotation.from_quat([-0.6033321, 0.78076738, -0.03428813, 0.1587992]),
     surface_m=SURFACE_M,
@@ -51,16 +51,16 @@ def expert_action(env: Any, target: str = "named") -> FloatArray:
     Raises:
         ValueError: if ``target`` is neither.
     """
-    thing, state, scene = errand(env, target), env.unwrapped.state, env.unwrapped.scene
+    thing, state, scene = target_of(env, target), env.unwrapped.state, env.unwrapped.scene
     tcp = state.tcp_position
     if not thing.grasped and not thing.placed:
-        return _FUNNEL.fetch(state, thing)
+        return _PICK_PLACE.fetch(state, thing)
     lifted = SURFACE_M + thing.grasp_height_m + LIFT_M
     if state.target_position is None:
-        return _FUNNEL.towards(state, np.array([*tcp[:2], lifted]), -_FUNNEL.grip)
+        return _PICK_PLACE.towards(state, np.array([*tcp[:2], lifted]), -_PICK_PLACE.grip)
     if thing.placed:
-        return _FUNNEL.towards(state, np.array([*tcp[:2], lifted + LIFT_M]), _FUNNEL.grip)
+        return _PICK_PLACE.towards(state, np.array([*tcp[:2], lifted + LIFT_M]), _PICK_PLACE.grip)
     own = scene.named if target == "named" else scene.other
     rims = own.body.half_size_m[0] + scene.goal.body.half_size_m[0]
     x, y = state.target_position[:2]
-    return _FUNNEL.carry(state, thing, np.array([x, y + rims + GAP_M, SURFACE_M]))
+    return _PICK_PLACE.carry(state, thing, np.array([x, y + rims + GAP_M, SURFACE_M]))

@@ -12,9 +12,9 @@ from mani_skill.utils import sapien_utils
 from envs.google.agent import BASE_POSE, GoogleRobot
 from envs.google.scene import MOVE_NEAR, PICK
 from envs.robot import ROBOTS
-from envs.tabletop.beside import Beside
 from envs.tabletop.env import TabletopEnv
 from envs.tabletop.lift import Lift
+from envs.tabletop.near import Near
 from envs.tabletop.rig import Rig
 
 __all__ = ["GOOGLE", "SURFACE_M", "move_near", "pick"]
@@ -70,4 +70,4 @@ def move_near(**kwargs: Any) -> TabletopEnv:
     Args:
         **kwargs: further arguments of :class:`~envs.tabletop.env.TabletopEnv`.
     """
-    return TabletopEnv(GOOGLE, Beside(gap_m=0.05), MOVE_NEAR, expert=_EXPERT, **kwargs)
+    return TabletopEnv(GOOGLE, Near(gap_m=0.05), MOVE_NEAR, expert=_EXPERT, **kwargs)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from envs.base import Contact
 from envs.pose import inverse, multiply
-from envs.simpler.subject import pose7
+from envs.simpler.task_state import pose7
 
 __all__ = ["Drawer", "PutInDrawer"]
 

@@ -16,14 +16,14 @@ from envs.pose import between
 from envs.robot import GripperCommand, robot_spec
 from envs.simpler.contacts import link_parents, read_contacts
 from envs.simpler.distractor import draw_distractors, lay
-from envs.simpler.drawn import NotDrawnError, not_drawn, require_table
-from envs.simpler.laid import instruction, know_models, laid_start, read_layout
+from envs.simpler.layout_reset import add_all_models, instruction, layout_start, read_layout
 from envs.simpler.perturb import Perturbation, offered
 from envs.simpler.scene import scene_start
 from envs.simpler.simulator import Settings, make_simulator, use_shader
-from envs.simpler.subject import pose7, subject_of
+from envs.simpler.task_state import pose7, task_state
 from envs.simpler.tasks import Kind, simpler_task
-from envs.simpler.wrong import wrong_object
+from envs.simpler.visibility import NotDrawnError, not_drawn, require_table
+from envs.simpler.wrong_object import wrong_object
 from envs.spaces import observation_space, read_action
 from envs.tolerance import Tolerance
 from monitor.errors import ConfigError
@@ -99,7 +99,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         self.disturbances = offered(self.task)
         self._missing = missing
         self._settings = Settings(shader=shader, image_size=image_size, overlay=overlay)
-        self._subject = subject_of(self.task.kind)
+        self._task_state = task_state(self.task.kind)
         self._sim: Any = make_simulator(self.task, self._settings)
         self._photograph = self._sim.rgb_overlay_img
         self._apart = neighbours(link_parents(self._sim.agent.robot))
@@ -111,7 +111,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         )
         self._perturbation = Perturbation(self.task, None, 0)
         self._layout: Layout | None = None
-        know_models(self._sim)
+        add_all_models(self._sim)
         self._distractors: list[Any] = []
         self._begun: dict[str, FloatArray] = {}
         self._not_drawn: tuple[str, ...] = ()
@@ -152,12 +152,12 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
             msg = f"unknown reset option(s) {', '.join(sorted(given))}; known: {', '.join(OPTIONS)}"
             raise ConfigError(msg)
         layout = None if laid is None else read_layout(self.task, laid)
-        start = scene_start(self.task, scene) if layout is None else laid_start(layout, scene)
+        start = scene_start(self.task, scene) if layout is None else layout_start(layout, scene)
         perturbation = Perturbation(self.task, name, scene)
         sim = self.sim
         use_shader(self._settings)
         sim.rgb_overlay_img = self._photograph
-        begin = sim.reset if layout is None else sim.reset_laid
+        begin = sim.reset if layout is None else sim.reset_with_layout
         seen, _ = begin(seed=start.seed, options=start.options)
         self._scene, self._elapsed, self._perturbation = scene, 0, perturbation
         self._layout = layout
@@ -179,7 +179,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         """
         wanted = read_action(action)
         sim = self.sim
-        self._perturbation.disturb_object(self._subject.held(sim), self._elapsed)
+        self._perturbation.disturb_object(self._task_state.held(sim), self._elapsed)
         clipped = np.clip(wanted, self._low, self._high)
         sent = self._perturbation.disturb_action(clipped, self._elapsed, self.rest_action())
         seen, _, _, _, told = sim.step(sent.astype(np.float32))
@@ -228,14 +228,14 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
 
     def object_position(self) -> FloatArray:
         """Where the named object is now (privileged), metres in the base frame, shape ``(3,)``."""
-        name, _ = self._subject.names(self.sim)
+        name, _ = self._task_state.names(self.sim)
         return between(pose7(self.sim.agent.robot.pose), self._world()[name])[:3]
 
     def _lay_more(self) -> list[Any]:
         """Bodies beyond those that SimplerEnv lays by itself."""
         sim = self.sim
         more: dict[str, tuple[Any, Any]] = {}
-        known = self._subject.poses(sim)
+        known = self._task_state.poses(sim)
         if self._layout is not None:
             more = {
                 name: (place.xy, place.quaternion)
@@ -254,7 +254,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         if self.task.kind not in (Kind.OPEN_DRAWER, Kind.CLOSE_DRAWER, Kind.PUT_IN_DRAWER):
             require_table(sim)
         laid = {str(body.name): body for body in self._distractors}
-        self._not_drawn = not_drawn({**self._subject.bodies(sim), **laid})
+        self._not_drawn = not_drawn({**self._task_state.bodies(sim), **laid})
         if self._not_drawn and self._missing == "refuse":
             msg = (
                 f"scene {self._scene} of {self.task.name!r} has objects without a picture: "
@@ -267,7 +267,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
     def _world(self) -> dict[str, FloatArray]:
         """Poses by name in the world, distractors included."""
         laid = {str(body.name): pose7(body.pose) for body in self._distractors}
-        return {**self._subject.poses(self.sim), **laid}
+        return {**self._task_state.poses(self.sim), **laid}
 
     def _instruction(self) -> str:
         if self._layout is not None:
@@ -295,9 +295,9 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         contacts: tuple[Contact, ...] = read_contacts(
             sim._scene.get_contacts(), float(sim.sim_freq), self._apart
         )
-        name, goal = self._subject.names(sim)
-        grasped = bool(sim.agent.check_grasp(self._subject.held(sim)))
-        success = self._subject.success(sim, told, contacts, grasped=grasped)
+        name, goal = self._task_state.names(sim)
+        grasped = bool(sim.agent.check_grasp(self._task_state.held(sim)))
+        success = self._task_state.success(sim, told, contacts, grasped=grasped)
         self.grasped, self.success = grasped, success
         others = {key: pose for key, pose in world.items() if key not in (name, goal)}
         ended = None if goal is None else world[goal][:3]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.base import Contact
-from envs.simpler.subject import pose7
+from envs.simpler.task_state import pose7
 
 __all__ = ["Pick"]
 

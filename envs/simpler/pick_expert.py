@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from envs.pose import between, rotation_vector, turned
 from envs.simpler.state import Block, read_block
-from envs.simpler.subject import pose7
+from envs.simpler.task_state import pose7
 
 __all__ = ["PickState", "pick_action", "read_pick"]
 

@@ -105,7 +105,7 @@ def _configured(environment: Any, task: SimplerTask, settings: Settings) -> Any:
                 self.rgb_overlay_img = None
             return rebuild
 
-        def reset_laid(self, seed: int, options: dict[str, Any]) -> Any:
+        def reset_with_layout(self, seed: int, options: dict[str, Any]) -> Any:
             """Begin with the objects of the options, which the task's own reset overrules."""
             found = (c for c in type(self).__mro__ if c.__name__ in _GENERAL)
             general: Any = next(found, type(self))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.pose import between, rotation_matrix
-from envs.simpler.subject import pose7
+from envs.simpler.task_state import pose7
 
 __all__ = ["Block", "State", "read_block", "read_state"]
 

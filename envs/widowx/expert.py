@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from envs.tabletop.funnel import Funnel, errand
+from envs.tabletop.pick_place import ScriptedPickPlace, target_of
 
 __all__ = ["expert_action"]
 
@@ -16,8 +16,8 @@ FloatArray = NDArray[np.float64]
 
 REST_HEIGHT_M: Final = 0.15
 """Height of the tool when the work is done."""
-_FUNNELS: Final = {
-    kind: Funnel(
+_PICK_PLACE: Final = {
+    kind: ScriptedPickPlace(
         grip=1.0,
         # The tool points straight down, its fingers close along the base's y axis.
         upright=Rotation.from_quat([0.0, 0.7071068, 0.0, 0.7071068]),
@@ -50,8 +50,8 @@ def expert_action(env: Any, target: str = "named") -> FloatArray:
     Raises:
         ValueError: if ``target`` is neither.
     """
-    thing, state = errand(env, target), env.unwrapped.state
-    funnel = _FUNNELS[env.unwrapped.task]
+    thing, state = target_of(env, target), env.unwrapped.state
+    funnel = _PICK_PLACE[env.unwrapped.task]
     if thing.placed:
         return funnel.towards(
             state, np.array([*state.tcp_position[:2], REST_HEIGHT_M]), funnel.grip

@@ -17,7 +17,7 @@ from monitor.errors import (
     MonitorError,
     StartRefusedError,
 )
-from monitor.lifeline import end_with_parent
+from monitor.parent_death import end_with_parent
 
 __all__ = ["main"]
 

@@ -27,7 +27,7 @@ from monitor.config import MonitorConfig
 from monitor.env_api import action_bounds
 from monitor.errors import ConfigError
 from monitor.jsonable import dumps
-from monitor.lifeline import PARENT, end_with_parent
+from monitor.parent_death import PARENT_PID, end_with_parent
 from monitor.pipeline import Monitor
 from monitor.rollout import (
     EpisodeResult,
@@ -330,7 +330,7 @@ def _make_policy(name: str, kwargs: Mapping[str, Any]) -> Any:
 
 def _begin_process(parent: int) -> None:
     """One thread a process, before torch is imported there; log lines to stderr."""
-    os.environ[PARENT] = str(parent)
+    os.environ[PARENT_PID] = str(parent)
     end_with_parent()
     os.environ["OMP_NUM_THREADS"] = "1"
     logging.basicConfig(level=logging.WARNING, format="%(message)s")

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from monitor.errors import ConfigError
 from monitor.jsonable import dumps
-from monitor.lifeline import PARENT
+from monitor.parent_death import PARENT_PID
 from monitor.rollout import read_specs
 from monitor.study.sweep.plan import Cell, Part, SweepPlan
 from monitor.study.sweep.status import SweepStatus, finished_episodes, read_status
@@ -103,7 +103,7 @@ class _Fleet:
         environment = {
             **os.environ,
             "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
-            PARENT: str(os.getpid()),
+            PARENT_PID: str(os.getpid()),
         }
         with path.open("ab") as file, self.lock:
             if self.stopping.is_set():

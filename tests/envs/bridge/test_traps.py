@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envs.bridge.assets import MissingAssetsError, lacking, missing_files
+from envs.bridge.assets import MissingAssetsError, missing_assets, missing_files
 from envs.bridge.tasks import TASKS, bridge_task
 
 pytestmark = [
@@ -72,7 +72,7 @@ def test_missing_meshes_are_named_with_the_commands_that_bring_them(
         make_env("bridge/widowx_carrot_on_plate")
     for words in ("download_asset bridge_v2_real2sim", "download_asset widowx250s", "MS_ASSET_DIR"):
         assert words in str(caught.value)
-    assert str(tmp_path) in (lacking("widowx_carrot_on_plate") or "")
+    assert str(tmp_path) in (missing_assets("widowx_carrot_on_plate") or "")
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envs.simpler.drawn import NotDrawnError
+from envs.simpler.visibility import NotDrawnError
 
 STACK = "widowx_stack_cube"
 PICK = "google_robot_pick_coke_can"

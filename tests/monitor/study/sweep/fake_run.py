@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from monitor.lifeline import end_with_parent
+from monitor.parent_death import end_with_parent
 from monitor.trace import RunWriter
 
 

@@ -8,9 +8,9 @@ import signal
 import sys
 from typing import Final
 
-__all__ = ["PARENT", "end_with_parent"]
+__all__ = ["PARENT_PID", "end_with_parent"]
 
-PARENT: Final = "VLAWATCH_PARENT_PID"
+PARENT_PID: Final = "VLAWATCH_PARENT_PID"
 """Variable in which a parent leaves its number for the child to follow."""
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -21,7 +21,7 @@ def end_with_parent() -> None:
 
     Linux alone can do this; elsewhere nothing happens.
     """
-    parent = os.environ.pop(PARENT, None)
+    parent = os.environ.pop(PARENT_PID, None)
     if parent is None or not sys.platform.startswith("linux"):
         return
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

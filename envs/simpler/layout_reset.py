@@ -14,7 +14,7 @@ from envs.simpler.scene import SceneStart
 from envs.simpler.tasks import TASKS, Kind, SimplerTask
 from monitor.errors import ConfigError
 
-__all__ = ["instruction", "know_models", "laid_start", "read_layout", "takes_layouts"]
+__all__ = ["add_all_models", "instruction", "layout_start", "read_layout", "takes_layouts"]
 
 _WORDS: Final[Mapping[str, str]] = {
     "pick": "pick {}",
@@ -51,7 +51,7 @@ def read_layout(task: SimplerTask, given: Any) -> Layout:
     return layout
 
 
-def laid_start(layout: Layout, scene: int) -> SceneStart:
+def layout_start(layout: Layout, scene: int) -> SceneStart:
     """How a laid scene begins.
 
     Raises:
@@ -76,7 +76,7 @@ def laid_start(layout: Layout, scene: int) -> SceneStart:
     return SceneStart(scene, options)
 
 
-def know_models(sim: Any) -> None:
+def add_all_models(sim: Any) -> None:
     """Let every model be built that any of SimplerEnv's tables of sizes lists, not one table's."""
     for table in sorted(Path(sim.asset_root).glob("info_*.json")):
         for name, row in json.loads(table.read_text()).items():

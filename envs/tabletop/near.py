@@ -12,7 +12,7 @@ from envs.pose import rotation_matrix
 if TYPE_CHECKING:
     from envs.tabletop.simulator import Tabletop
 
-__all__ = ["Beside"]
+__all__ = ["Near"]
 
 _RESTING_M: Final = 0.01
 """An object whose middle is this much higher than where it stood is still in the air."""
@@ -22,7 +22,7 @@ _UPRIGHT: Final = 0.95
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class Near:
     """Move an object near another.
 
     Attributes:

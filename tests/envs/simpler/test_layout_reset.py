@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from envs.layout import Layout
-from envs.simpler.laid import laid_start, read_layout, takes_layouts
+from envs.simpler.layout_reset import layout_start, read_layout, takes_layouts
 from envs.simpler.tasks import TASKS, simpler_task
 
 UP = [1.0, 0.0, 0.0, 0.0]
@@ -75,7 +75,7 @@ def test_another_kind_of_layout_is_refused_with_where_it_fits(simpler: Callable[
     with pytest.raises(ValueError, match="must be a mapping"):
         simpler("google_robot_move_near").reset(options={"layout": "file.json"})
     with pytest.raises(ValueError, match="numbered from 0"):
-        laid_start(Layout.from_json(MOVE), -1)
+        layout_start(Layout.from_json(MOVE), -1)
 
 
 def test_every_kind_of_layout_has_a_task() -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from envs.base import Contact
 from envs.simpler.tasks import Kind
 
-__all__ = ["Subject", "pose7", "subject_of"]
+__all__ = ["TaskState", "pose7", "task_state"]
 
 FloatArray = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ def pose7(pose: Any) -> FloatArray:
     return np.concatenate([pose.p, pose.q]).astype(np.float64)
 
 
-class Subject(Protocol):
+class TaskState(Protocol):
     """A family of tasks."""
 
     def names(self, sim: Any) -> tuple[str, str | None]:
@@ -63,14 +63,14 @@ class Subject(Protocol):
         ...
 
 
-def subject_of(kind: Kind) -> Subject:
+def task_state(kind: Kind) -> TaskState:
     """The family of a kind of task."""
     from envs.simpler.drawer import Drawer, PutInDrawer
-    from envs.simpler.pair import Pair
     from envs.simpler.pick import Pick
+    from envs.simpler.pick_place import PickPlace
 
     if kind is Kind.PICK:
         return Pick()
     if kind in (Kind.OPEN_DRAWER, Kind.CLOSE_DRAWER):
         return Drawer(closes=kind is Kind.CLOSE_DRAWER)
-    return PutInDrawer() if kind is Kind.PUT_IN_DRAWER else Pair()
+    return PutInDrawer() if kind is Kind.PUT_IN_DRAWER else PickPlace()

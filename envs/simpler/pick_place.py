@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.base import Contact
-from envs.simpler.subject import pose7
+from envs.simpler.task_state import pose7
 
-__all__ = ["Pair"]
+__all__ = ["PickPlace"]
 
 FloatArray = NDArray[np.float64]
 
 
 @final
-class Pair:
+class PickPlace:
     """A source and a target object, perhaps others."""
 
     def names(self, sim: Any) -> tuple[str, str | None]:

@@ -15,13 +15,13 @@ from scipy.spatial.transform import Rotation
 
 from envs.tabletop.state import State
 
-__all__ = ["Errand", "Funnel", "errand"]
+__all__ = ["GraspTarget", "ScriptedPickPlace", "target_of"]
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Errand:
+class GraspTarget:
     """The object that is to be moved, as it is now.
 
     Attributes:
@@ -39,7 +39,7 @@ class Errand:
     placed: bool
 
 
-def errand(env: Any, target: str) -> Errand:
+def target_of(env: Any, target: str) -> GraspTarget:
     """What has to be known of the named or the other object.
 
     Args:
@@ -55,7 +55,7 @@ def errand(env: Any, target: str) -> Errand:
         raise ValueError(msg)
     named = target == "named"
     body = (scene.named if named else scene.other).body
-    return Errand(
+    return GraspTarget(
         position=state.named_position if named else state.other_position,
         half_height_m=body.half_size_m[2],
         grasp_height_m=body.grasp_height_m,
@@ -65,7 +65,7 @@ def errand(env: Any, target: str) -> Errand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Funnel:
+class ScriptedPickPlace:
     """How an arm handles objects.
 
     Attributes:
@@ -97,7 +97,7 @@ class Funnel:
     drop_m: float
     from_aim: bool
 
-    def fetch(self, state: State, thing: Errand) -> FloatArray:
+    def fetch(self, state: State, thing: GraspTarget) -> FloatArray:
         """Come down over the object with open fingers, then close them."""
         tcp, position = state.tcp_position, thing.position
         # A tipped or raised object is grasped where it is, never below the table's clearance.
@@ -110,7 +110,7 @@ class Funnel:
             state, np.array([*position[:2], height]), self.grip, keep_above_m=height
         )
 
-    def carry(self, state: State, thing: Errand, target: FloatArray) -> FloatArray:
+    def carry(self, state: State, thing: GraspTarget, target: FloatArray) -> FloatArray:
         """Lift, move over the place where the object shall rest, lower, open.
 
         Args:
