@@ -12,7 +12,7 @@ from envs.robot import RobotSpec
 if TYPE_CHECKING:
     import gymnasium as gym
 
-__all__ = ["Contact", "Info", "Observation", "RobotEnv"]
+__all__ = ["Contact", "FloatArray", "Info", "Observation", "RobotEnv"]
 
 FloatArray = NDArray[np.float64]
 

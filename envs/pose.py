@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from envs.base import FloatArray
 
 __all__ = [
     "between",
     "euler_xyz",
     "inverse",
     "multiply",
+    "pose7",
     "rotation_matrix",
     "rotation_vector",
     "turned",
 ]
 
-FloatArray = NDArray[np.float64]
+
+def pose7(pose: Any) -> FloatArray:
+    """Return a SAPIEN pose as one array, position [m] and quaternion (w, x, y, z), ``(7,)``."""
+    return np.concatenate([pose.p, pose.q]).astype(np.float64)
 
 
 def rotation_matrix(quaternion: ArrayLike) -> FloatArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 from envs.bridge.tasks import TASKS as BRIDGE_TASKS
 from envs.simpler.tasks import TASKS
+from monitor.errors import unknown_name
 
 __all__ = ["ENVS", "EnvSpec", "list_envs", "make_env"]
 
@@ -131,10 +131,7 @@ def make_env(name: str, **kwargs: Any) -> Any:
     """
     known = _outright(name) if ":" in name else list_envs()
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        msg = f"unknown environment {name!r}{hint} Known: {', '.join(sorted(known))}"
-        raise ValueError(msg)
+        raise ValueError(unknown_name("environment", name, known))
     spec = known[name]
     module, _, attribute = spec.target.partition(":")
     try:

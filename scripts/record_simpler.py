@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from envs.pose import between
+from envs.pose import between, pose7
 from envs.simpler.contacts import link_parents
 from envs.simpler.scene import scene_start
 from envs.simpler.simulator import Settings, make_simulator, use_shader
-from envs.simpler.task_state import pose7, task_state
+from envs.simpler.task_state import task_state
 from envs.simpler.tasks import TASKS, simpler_task
 
 RECORDED = (

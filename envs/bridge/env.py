@@ -10,20 +10,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from envs.base import Info, Observation
+from envs.base import FloatArray, Info, Observation
 from envs.bridge.assets import require_assets
 from envs.bridge.simulator import CAMERA, make_simulator
 from envs.bridge.tasks import bridge_task
 from envs.contact import link_parents, neighbours, read_contacts
 from envs.goal import goal_distance
-from envs.pose import between, euler_xyz, multiply
+from envs.pose import between, euler_xyz, multiply, pose7
 from envs.robot import ROBOTS
 from envs.spaces import observation_space, read_action
 from monitor.errors import ConfigError
 
 __all__ = ["BridgeEnv"]
-
-FloatArray = NDArray[np.float64]
 
 ACTION_HIGH: Final = np.array([1.0, 1.0, 1.0, *[np.pi / 2] * 3, 1.0], dtype=np.float32)
 FINGER_CLOSED_M: Final = 0.015
@@ -189,13 +187,13 @@ class BridgeEnv(gym.Env[Any, Any]):
         return np.asarray(2.0 * (seen[:2] / seen[2]) / size - 1.0, dtype=np.float64)
 
     def _base(self) -> FloatArray:
-        return _pose7(self.sim.agent.robot.pose)
+        return pose7(self.sim.agent.robot.pose.sp)
 
     def _tool(self) -> FloatArray:
-        return _pose7(self.sim.agent.robot.links_map["ee_gripper_link"].pose)
+        return pose7(self.sim.agent.robot.links_map["ee_gripper_link"].pose.sp)
 
     def _world(self) -> dict[str, FloatArray]:
-        return {name: _pose7(actor.pose) for name, actor in self.sim.objs.items()}
+        return {name: pose7(actor.pose.sp) for name, actor in self.sim.objs.items()}
 
     def _keep(self, seen: Any, told: Any) -> tuple[Observation, Any]:
         """What is seen and true now, kept for privileged readers and copied for the caller."""
@@ -250,8 +248,3 @@ class BridgeEnv(gym.Env[Any, Any]):
             "consecutive_grasp": self._held_steps >= _LONG_GRASP_STEPS,
         }
         return {**info, **more}
-
-
-def _pose7(pose: Any) -> FloatArray:
-    """A batch of one ManiSkill pose as one array, shape ``(7,)``."""
-    return np.asarray(pose.raw_pose[0].numpy(), dtype=np.float64)

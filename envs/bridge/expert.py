@@ -14,15 +14,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from envs.base import Info, Observation
+from envs.base import FloatArray, Info, Observation
 from envs.pose import rotation_matrix, rotation_vector, turned
 from monitor.errors import unknown_name
 
 __all__ = ["HANDLING", "Handling", "expert_action", "next_action"]
-
-FloatArray = NDArray[np.float64]
 
 OPEN: Final = 1.0
 CLOSED: Final = -1.0

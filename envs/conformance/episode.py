@@ -6,8 +6,8 @@ from copy import deepcopy
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from envs.base import FloatArray
 from envs.conformance.trial import Frame, NotTestableError, Trial, fail
 
 __all__ = [
@@ -21,8 +21,6 @@ __all__ = [
     "unknown_options",
     "unknown_scene",
 ]
-
-FloatArray = NDArray[np.float64]
 
 _STEPS: Final = 10
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from envs.base import FloatArray
 from envs.conformance.trial import WAY_M, NotTestableError, Trial, fail
 from envs.pose import between, inverse, multiply, rotation_vector
 
 __all__ = ["axis_angle", "base_frame", "gripper", "picture", "rotation", "translation"]
-
-FloatArray = NDArray[np.float64]
 
 _TURN_RAD: Final = 0.2
 _AXES: Final = "xyz"

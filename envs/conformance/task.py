@@ -8,8 +8,8 @@ from itertools import permutations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from envs.base import FloatArray
 from envs.conformance.trial import Frame, NotTestableError, Trial, fail, place
 
 __all__ = [
@@ -21,8 +21,6 @@ __all__ = [
     "starts_unsolved",
     "success_now",
 ]
-
-FloatArray = NDArray[np.float64]
 
 _LIFTED_M: Final = 0.04
 _HELD_M: Final = 0.15

@@ -8,9 +8,8 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
-from envs.base import Info, Observation, RobotEnv
+from envs.base import FloatArray, Info, Observation, RobotEnv
 from envs.expert import NoExpertError, ask_expert
 from envs.pose import rotation_vector
 from envs.robot import GripperCommand
@@ -26,8 +25,6 @@ __all__ = [
     "fail",
     "place",
 ]
-
-FloatArray = NDArray[np.float64]
 Expert = Callable[[Any], FloatArray]
 
 WAY_M: Final = 0.05

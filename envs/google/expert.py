@@ -8,15 +8,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from envs.base import FloatArray
 from envs.google.rig import SURFACE_M
 from envs.tabletop.pick_place import ScriptedPickPlace, target_of
 
 __all__ = ["expert_action"]
-
-FloatArray = NDArray[np.float64]
 
 LIFT_M: Final = 0.05
 """How high things are lifted: the arm reaches little higher with its hand aslant."""

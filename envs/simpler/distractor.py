@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from envs.base import FloatArray
 
 __all__ = ["MODELS", "draw_distractors", "lay", "places"]
-
-FloatArray = NDArray[np.float64]
 
 MODELS: Final = ("apple", "orange", "sponge")
 """Models of SimplerEnv that lie in any pose in which they fall."""

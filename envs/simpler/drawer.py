@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from envs.base import Contact
-from envs.pose import inverse, multiply
-from envs.simpler.task_state import pose7
+from envs.base import Contact, FloatArray
+from envs.pose import inverse, multiply, pose7
 
 __all__ = ["Drawer", "PutInDrawer"]
-
-FloatArray = NDArray[np.float64]
 
 OPEN_M: Final = 0.15
 CLOSED_M: Final = 0.05

@@ -8,11 +8,11 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.base import Contact
+from envs.base import Contact, FloatArray
 from envs.contact import neighbours
 from envs.goal import goal_distance
 from envs.layout import Layout
-from envs.pose import between
+from envs.pose import between, pose7
 from envs.robot import GripperCommand, robot_spec
 from envs.simpler.contacts import link_parents, read_contacts
 from envs.simpler.distractor import draw_distractors, lay
@@ -20,7 +20,7 @@ from envs.simpler.layout_reset import add_all_models, instruction, layout_start,
 from envs.simpler.perturb import Perturbation, offered
 from envs.simpler.scene import scene_start
 from envs.simpler.simulator import Settings, make_simulator, use_shader
-from envs.simpler.task_state import pose7, task_state
+from envs.simpler.task_state import task_state
 from envs.simpler.tasks import Kind, simpler_task
 from envs.simpler.visibility import NotDrawnError, not_drawn, require_table
 from envs.simpler.wrong_object import wrong_object
@@ -29,8 +29,6 @@ from envs.tolerance import Tolerance
 from monitor.errors import ConfigError
 
 __all__ = ["SimplerTaskEnv"]
-
-FloatArray = NDArray[np.float64]
 
 OPTIONS: Final = ("scene", "disturbance", "layout")
 MISSING: Final = ("refuse", "list")

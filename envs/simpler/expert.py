@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from envs.base import FloatArray
 from envs.pose import multiply, rotation_vector
 from envs.simpler.pick_expert import pick_action, read_pick
 from envs.simpler.state import State, read_state
@@ -19,8 +19,6 @@ from envs.simpler.tasks import Kind
 from monitor.errors import ConfigError
 
 __all__ = ["expert_action", "widowx_action"]
-
-FloatArray = NDArray[np.float64]
 
 OPEN: Final = 1.0
 CLOSED: Final = -1.0

@@ -6,15 +6,13 @@ from collections import deque
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from envs.base import FloatArray
 from envs.simpler.tasks import Kind, SimplerTask
 from envs.tabletop.disturbance import Disturbance, make_disturbance
 from monitor.errors import unknown_name
 
 __all__ = ["Perturbation", "offered"]
-
-FloatArray = NDArray[np.float64]
 
 DISTRACTORS: Final = "distractors"
 _ANYWHERE: Final = ("camera_shifted", "lights_changed", "action_noise", "action_delay")

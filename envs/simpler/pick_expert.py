@@ -10,15 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from envs.pose import between, rotation_vector, turned
+from envs.base import FloatArray
+from envs.pose import between, pose7, rotation_vector, turned
 from envs.simpler.state import Block, read_block
-from envs.simpler.task_state import pose7
 
 __all__ = ["PickState", "pick_action", "read_pick"]
-
-FloatArray = NDArray[np.float64]
 
 CLOSE: Final = 1.0
 OPEN: Final = -1.0

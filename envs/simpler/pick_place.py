@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from envs.base import Contact
-from envs.simpler.task_state import pose7
+from envs.base import Contact, FloatArray
+from envs.pose import pose7
 
 __all__ = ["PickPlace"]
-
-FloatArray = NDArray[np.float64]
 
 
 @final

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from envs.pose import between, rotation_matrix
-from envs.simpler.task_state import pose7
+from envs.base import FloatArray
+from envs.pose import between, pose7, rotation_matrix
 
 __all__ = ["Block", "State", "read_block", "read_state"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

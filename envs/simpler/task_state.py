@@ -9,20 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from envs.base import Contact
+from envs.base import Contact, FloatArray
+from envs.simpler.drawer import Drawer, PutInDrawer
+from envs.simpler.pick import Pick
+from envs.simpler.pick_place import PickPlace
 from envs.simpler.tasks import Kind
 
-__all__ = ["TaskState", "pose7", "task_state"]
-
-FloatArray = NDArray[np.float64]
-
-
-def pose7(pose: Any) -> FloatArray:
-    """A SAPIEN pose as one array, shape ``(7,)``."""
-    return np.concatenate([pose.p, pose.q]).astype(np.float64)
+__all__ = ["TaskState", "task_state"]
 
 
 class TaskState(Protocol):
@@ -65,10 +58,6 @@ class TaskState(Protocol):
 
 def task_state(kind: Kind) -> TaskState:
     """The family of a kind of task."""
-    from envs.simpler.drawer import Drawer, PutInDrawer
-    from envs.simpler.pick import Pick
-    from envs.simpler.pick_place import PickPlace
-
     if kind is Kind.PICK:
         return Pick()
     if kind in (Kind.OPEN_DRAWER, Kind.CLOSE_DRAWER):

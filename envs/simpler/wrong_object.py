@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from envs.base import FloatArray
 from envs.simpler.drawer import OPEN_M
 from envs.simpler.tasks import Kind
 
 __all__ = ["wrong_object"]
-
-FloatArray = NDArray[np.float64]
 
 MOVED_M: Final = 0.03
 """Way from which SimplerEnv takes an object for moved (``move_near_in_scene.py``)."""

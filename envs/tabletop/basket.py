@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import numpy as np
 import sapien
 import sapien.render
 
+from envs.tabletop.goal import Table
 from envs.tabletop.touch import touching
-
-if TYPE_CHECKING:
-    from envs.tabletop.simulator import Tabletop
 
 __all__ = ["Basket"]
 
@@ -52,7 +50,7 @@ class Basket:
         builder.initial_pose = sapien.Pose([1.5, 0.0, 1.0])
         return builder.build(self.furniture)
 
-    def reached(self, table: Tabletop, role: str, held: bool) -> bool:
+    def reached(self, table: Table, role: str, held: bool) -> bool:
         """It touches the basket from within the walls and is let go."""
         thing, basket = table.objects[role], table.furniture
         offset = (basket.pose.sp.inv() * thing.pose.sp).p

@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from envs.base import Contact
+from envs.base import Contact, FloatArray
 from envs.contact import link_parents, neighbours, read_contacts
+from envs.pose import pose7
 from envs.robot import GripperCommand
 from envs.shaders import keep_shaders
 from envs.spaces import observation_space, read_action
@@ -27,8 +28,6 @@ from envs.tabletop.state import State, read_state
 __all__ = ["HORIZON_STEPS", "TabletopEnv"]
 
 HORIZON_STEPS: Final = 80
-
-FloatArray = NDArray[np.float64]
 
 
 class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
@@ -260,7 +259,7 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
             "object_poses": self._object_poses(),
             "object": scene.named.name,
             "target": self._goal.furniture or (scene.goal.name if scene.goal else None),
-            "tcp_pose_world": _pose7(self._table.agent.tcp.pose.sp),
+            "tcp_pose_world": pose7(self._table.agent.tcp.pose.sp),
             "contacts": self._contacts(),
         }
         return seen, info
@@ -277,7 +276,7 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
         if self._goal.furniture is not None:
             bodies[self._goal.furniture] = self._table.furniture
         inverse = self._rig.base_pose.inv()
-        return {name: _pose7(inverse * body.pose.sp) for name, body in bodies.items()}
+        return {name: pose7(inverse * body.pose.sp) for name, body in bodies.items()}
 
     def _finger_target(self, gripper: float) -> float:
         """The finger controller's target, -1 to 1, for the gripper number of an action."""
@@ -324,8 +323,3 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
         if self._disturbance is not None and self._disturbance.name == "lights_changed":
             factor = np.asarray(self._disturbance.light)
         self._table.set_light(factor)
-
-
-def _pose7(pose: sapien.Pose) -> FloatArray:
-    """Position and quaternion (w, x, y, z) in one array, shape ``(7,)``."""
-    return np.concatenate([pose.p, pose.q]).astype(np.float64)

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from envs.tabletop.simulator import Tabletop
+from envs.tabletop.rig import Rig
+from envs.tabletop.scene import Scene
 
-__all__ = ["Goal"]
+__all__ = ["Goal", "Table"]
+
+
+class Table(Protocol):
+    """What a goal may read of the simulator.
+
+    Attributes:
+        rig: the robot and its table.
+        scene: ManiSkill's scene.
+        table_scene: which objects are on the table, and where they began.
+        objects: ManiSkill's actors by role.
+        furniture: the goal's own body; None where the goal has none.
+    """
+
+    rig: Rig
+    scene: Any
+    table_scene: Scene
+    objects: dict[str, Any]
+    furniture: Any
 
 
 class Goal(Protocol):
@@ -36,7 +54,7 @@ class Goal(Protocol):
         """Build the furniture in a ManiSkill scene; None where there is none."""
         ...
 
-    def reached(self, table: Tabletop, role: str, held: bool) -> bool:
+    def reached(self, table: Table, role: str, held: bool) -> bool:
         """Whether the object of this role is where the named one should be, now.
 
         Args:

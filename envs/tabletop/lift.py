@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
-if TYPE_CHECKING:
-    from envs.tabletop.simulator import Tabletop
+from envs.tabletop.goal import Table
 
 __all__ = ["Lift"]
 
@@ -29,7 +28,7 @@ class Lift:
     def build(self, scene: Any) -> None:
         """Nothing stands on the table but the objects."""
 
-    def reached(self, table: Tabletop, role: str, held: bool) -> bool:
+    def reached(self, table: Table, role: str, held: bool) -> bool:
         """It is held and has risen."""
         stood = table.rig.surface_m + table.table_scene.placements[role].body.half_size_m[2]
         height = (table.rig.base_pose.inv() * table.objects[role].pose.sp).p[2]

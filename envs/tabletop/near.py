@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import numpy as np
 
 from envs.pose import rotation_matrix
-
-if TYPE_CHECKING:
-    from envs.tabletop.simulator import Tabletop
+from envs.tabletop.goal import Table
 
 __all__ = ["Near"]
 
@@ -38,7 +36,7 @@ class Near:
     def build(self, scene: Any) -> None:
         """The goal is one of the scene's objects."""
 
-    def reached(self, table: Tabletop, role: str, held: bool) -> bool:
+    def reached(self, table: Table, role: str, held: bool) -> bool:
         """It stands near the goal, on the table, and is let go."""
         bodies = [table.table_scene.placements[part].body for part in (role, "goal")]
         thing, goal = (table.objects[part].pose.sp.p for part in (role, "goal"))

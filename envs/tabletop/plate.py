@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import numpy as np
 import sapien
 import sapien.render
 
+from envs.tabletop.goal import Table
 from envs.tabletop.touch import touching
-
-if TYPE_CHECKING:
-    from envs.tabletop.simulator import Tabletop
 
 __all__ = ["Plate"]
 
@@ -43,7 +41,7 @@ class Plate:
         builder.initial_pose = sapien.Pose([1.5, 0.0, 1.0])
         return builder.build(self.furniture)
 
-    def reached(self, table: Tabletop, role: str, held: bool) -> bool:
+    def reached(self, table: Table, role: str, held: bool) -> bool:
         """It touches the plate from above and is let go."""
         thing, plate = table.objects[role], table.furniture
         offset = thing.pose.sp.p - plate.pose.sp.p

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from envs.base import FloatArray
 from envs.goal import goal_distance
 from envs.tabletop.simulator import Tabletop
 
 __all__ = ["State", "read_state"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

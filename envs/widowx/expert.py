@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from envs.base import FloatArray
 from envs.tabletop.pick_place import ScriptedPickPlace, target_of
 
 __all__ = ["expert_action"]
-
-FloatArray = NDArray[np.float64]
 
 REST_HEIGHT_M: Final = 0.15
 """Height of the tool when the work is done."""
