@@ -16,6 +16,7 @@ from envs.tabletop.env import TabletopEnv
 from envs.tabletop.lift import Lift
 from envs.tabletop.near import Near
 from envs.tabletop.rig import Rig
+from envs.tabletop.task import TabletopTask
 
 __all__ = ["GOOGLE", "SURFACE_M", "move_near", "pick"]
 
@@ -61,7 +62,8 @@ def pick(**kwargs: Any) -> TabletopEnv:
     Args:
         **kwargs: further arguments of :class:`~envs.tabletop.env.TabletopEnv`.
     """
-    return TabletopEnv(GOOGLE, Lift(rise_m=0.03), PICK, expert=_EXPERT, **kwargs)
+    task = TabletopTask(rig=GOOGLE, goal=Lift(rise_m=0.03), spread=PICK, expert=_EXPERT)
+    return TabletopEnv(task, **kwargs)
 
 
 def move_near(**kwargs: Any) -> TabletopEnv:
@@ -70,4 +72,5 @@ def move_near(**kwargs: Any) -> TabletopEnv:
     Args:
         **kwargs: further arguments of :class:`~envs.tabletop.env.TabletopEnv`.
     """
-    return TabletopEnv(GOOGLE, Near(gap_m=0.05), MOVE_NEAR, expert=_EXPERT, **kwargs)
+    task = TabletopTask(rig=GOOGLE, goal=Near(gap_m=0.05), spread=MOVE_NEAR, expert=_EXPERT)
+    return TabletopEnv(task, **kwargs)

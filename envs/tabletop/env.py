@@ -19,11 +19,10 @@ from envs.robot import GripperCommand
 from envs.shaders import keep_shaders
 from envs.spaces import observation_space, read_action
 from envs.tabletop.disturbance import DISTURBANCES, Disturbance, make_disturbance
-from envs.tabletop.goal import Goal
-from envs.tabletop.rig import Rig
-from envs.tabletop.scene import UNSEEN_COLOUR, Scene, Spread, draw_scene
+from envs.tabletop.scene import UNSEEN_COLOUR, Scene, draw_scene
 from envs.tabletop.simulator import Tabletop
 from envs.tabletop.state import State, read_state
+from envs.tabletop.task import TabletopTask
 
 __all__ = ["HORIZON_STEPS", "TabletopEnv"]
 
@@ -43,11 +42,8 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
     object). The scene depends on nothing else; ``seed`` seeds only the action space.
 
     Args:
-        rig: the robot and its table.
-        goal: what is to be done.
-        spread: how scenes are drawn.
-        expert: ``module:function`` of the scripted expert.
-        camera: one of the rig's; its first by default.
+        task: the robot, the goal, how scenes are drawn, and the scripted expert.
+        camera: name of one of the rig's cameras; its first by default.
         image_size: (height, width) of the policy's image; the rig's by default.
         render_size: (height, width) of the image for people.
         horizon_steps: steps of an episode.
@@ -62,17 +58,15 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
 
     def __init__(
         self,
-        rig: Rig,
-        goal: Goal,
-        spread: Spread,
+        task: TabletopTask,
         *,
-        expert: str,
         camera: str | None = None,
         image_size: tuple[int, int] | None = None,
         render_size: tuple[int, int] = (384, 512),
         horizon_steps: int = HORIZON_STEPS,
         render_mode: str | None = "rgb_array",
     ) -> None:
+        rig = task.rig
         camera = next(iter(rig.cameras)) if camera is None else camera
         image_size = rig.image_size if image_size is None else image_size
         if camera not in rig.cameras:
@@ -91,15 +85,15 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
         self.horizon_steps = horizon_steps
         self.robot = rig.robot
         self.control_dt_s = rig.robot.control_dt_s
-        self.expert = expert
+        self.expert = task.expert
         self._rig = rig
-        self._goal = goal
-        self._spread = spread
+        self._goal = task.goal
+        self._spread = task.spread
         self._camera = camera
         self._table = Tabletop(
             rig=rig,
-            goal=goal,
-            spread=spread,
+            goal=task.goal,
+            spread=task.spread,
             camera=camera,
             image_size=image_size,
             render_size=render_size,
@@ -150,8 +144,8 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
         """Distance of what the last image shows, along the optical axis, metres, ``(H, W)``."""
         camera = self._table.scene.sensors[self._camera].camera
         # The renderer counts whole millimetres, and its z axis points backwards.
-        place = camera._render_cameras[0].get_picture("PositionSegmentation")
-        return np.asarray(-1e-3 * place[..., 2].astype(np.float64))
+        position = camera._render_cameras[0].get_picture("PositionSegmentation")
+        return np.asarray(-1e-3 * position[..., 2].astype(np.float64))
 
     def pixel_of(self, position: FloatArray) -> FloatArray:
         """Project a point of the base frame into the policy's image.

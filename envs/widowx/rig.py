@@ -15,6 +15,7 @@ from envs.tabletop.basket import Basket
 from envs.tabletop.env import TabletopEnv
 from envs.tabletop.plate import Plate
 from envs.tabletop.rig import Rig
+from envs.tabletop.task import TabletopTask
 from envs.widowx.agent import BASE_POSE, WidowX250S
 from envs.widowx.scene import PUT_IN, PUT_ON
 
@@ -68,7 +69,8 @@ def put_on(**kwargs: Any) -> TabletopEnv:
     Args:
         **kwargs: further arguments of :class:`~envs.tabletop.env.TabletopEnv`.
     """
-    return TabletopEnv(WIDOWX, Plate(), PUT_ON, expert=_EXPERT, **kwargs)
+    task = TabletopTask(rig=WIDOWX, goal=Plate(), spread=PUT_ON, expert=_EXPERT)
+    return TabletopEnv(task, **kwargs)
 
 
 def put_in(**kwargs: Any) -> TabletopEnv:
@@ -77,4 +79,5 @@ def put_in(**kwargs: Any) -> TabletopEnv:
     Args:
         **kwargs: further arguments of :class:`~envs.tabletop.env.TabletopEnv`.
     """
-    return TabletopEnv(WIDOWX, Basket(), PUT_IN, expert=_EXPERT, **kwargs)
+    task = TabletopTask(rig=WIDOWX, goal=Basket(), spread=PUT_IN, expert=_EXPERT)
+    return TabletopEnv(task, **kwargs)
