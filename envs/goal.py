@@ -9,13 +9,13 @@ __all__ = ["goal_distance"]
 
 
 def goal_distance(
-    tcp: ArrayLike, thing: ArrayLike, goal: ArrayLike | None, *, grasped: bool, success: bool
+    tcp: ArrayLike, obj: ArrayLike, goal: ArrayLike | None, *, grasped: bool, success: bool
 ) -> float:
     """Metres left by the phase of the task (docs/metrics.md, goal distance).
 
     Args:
         tcp: position of the tool, shape ``(3,)``, like the others.
-        thing: position of the object.
+        obj: position of the object.
         goal: position of its goal; None where it is to be picked only.
         grasped: the fingers hold the object.
         success: the object is where it should be.
@@ -25,7 +25,7 @@ def goal_distance(
     >>> goal_distance([0, 0, 0], [0, 0, 3], [4, 0, 3], grasped=True, success=False)
     5.0
     """
-    tool, where = np.asarray(tcp, dtype=np.float64), np.asarray(thing, dtype=np.float64)
+    tool, where = np.asarray(tcp, dtype=np.float64), np.asarray(obj, dtype=np.float64)
     to_object = float(np.linalg.norm(tool - where))
     if goal is None:
         return to_object

@@ -68,8 +68,8 @@ class Layout:
             "source": self.source,
             "target": self.target,
             "objects": {
-                name: {"xy": list(place.xy), "quaternion": list(place.quaternion)}
-                for name, place in self.objects.items()
+                name: {"xy": list(placement.xy), "quaternion": list(placement.quaternion)}
+                for name, placement in self.objects.items()
             },
         }
 
@@ -82,8 +82,8 @@ class Layout:
         """
         try:
             objects = {
-                name: _placement(place["xy"], place["quaternion"], f"object {name!r}")
-                for name, place in data["objects"].items()
+                name: _placement(placement["xy"], placement["quaternion"], f"object {name!r}")
+                for name, placement in data["objects"].items()
             }
             return _checked(data["kind"], data["source"], data["target"], objects)
         except (KeyError, TypeError, AttributeError) as error:
@@ -156,19 +156,19 @@ def _layout(scene: Any) -> Layout:
         _expect(keys, _PICK_KEYS, _DISTRACTOR_KEYS)
         (source,) = _models([scene["model_id"]], "model_id")
         others = _models(scene.get("distractor_model_ids", []), "distractor_model_ids")
-        places = _mapping(scene.get("distractor_obj_init_options", {}), others)
+        placements = _mapping(scene.get("distractor_obj_init_options", {}), others)
         objects = {source: _place(scene["obj_init_options"], source)}
-        objects.update({name: _place(places[name], name) for name in others})
+        objects.update({name: _place(placements[name], name) for name in others})
         if len(objects) != 1 + len(others):
             msg = f"model {source!r} is both the object and a distractor"
             raise ConfigError(msg)
         return _checked("pick", source, None, objects)
     _expect(keys, _PAIR_KEYS, frozenset())
     names = _models(scene["model_ids"], "model_ids")
-    places = _mapping(scene["obj_init_options"], names)
+    placements = _mapping(scene["obj_init_options"], names)
     source = _chosen(scene, "source_obj_id", names)
     target = _chosen(scene, "target_obj_id", names)
-    objects = {name: _place(places[name], name) for name in names}
+    objects = {name: _place(placements[name], name) for name in names}
     return _checked(_kind(target), source, target, objects)
 
 

@@ -62,11 +62,11 @@ def rotation_vector(start: ArrayLike, end: ArrayLike) -> FloatArray:
     array([0.    , 0.    , 1.5708])
     """
     first, last = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
-    turn = _product(last, first * np.array([1.0, -1.0, -1.0, -1.0]))
-    turn = turn if turn[0] >= 0 else -turn
-    sine = float(np.linalg.norm(turn[1:]))
-    factor = 2.0 * np.arctan2(sine, turn[0]) / sine if sine > 1e-12 else 2.0
-    return np.asarray(factor * turn[1:], dtype=np.float64)
+    quaternion = _product(last, first * np.array([1.0, -1.0, -1.0, -1.0]))
+    quaternion = quaternion if quaternion[0] >= 0 else -quaternion
+    sine = float(np.linalg.norm(quaternion[1:]))
+    factor = 2.0 * np.arctan2(sine, quaternion[0]) / sine if sine > 1e-12 else 2.0
+    return np.asarray(factor * quaternion[1:], dtype=np.float64)
 
 
 def turned(quaternion: ArrayLike, vector: ArrayLike) -> FloatArray:
@@ -118,8 +118,8 @@ def inverse(pose: ArrayLike) -> FloatArray:
     array([0., 0., 0., 1., 0., 0., 0.])
     """
     given = np.asarray(pose, dtype=np.float64)
-    turn = given[3:] * np.array([1.0, -1.0, -1.0, -1.0])
-    return np.concatenate([-rotation_matrix(turn) @ given[:3], turn])
+    quaternion = given[3:] * np.array([1.0, -1.0, -1.0, -1.0])
+    return np.concatenate([-rotation_matrix(quaternion) @ given[:3], quaternion])
 
 
 def between(base: ArrayLike, other: ArrayLike) -> FloatArray:

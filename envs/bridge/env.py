@@ -147,9 +147,9 @@ class BridgeEnv(gym.Env[Any, Any]):
         sent[3:6] = euler_xyz(sent[3:6])
         # ManiSkill adds what is grasped now to what it remembers; with no memory, only now counts.
         self.sim.episode_stats["is_src_obj_grasped"][:] = False
-        seen, _, _, _, told = self.sim.step(sent.astype(np.float32))
+        seen, _, _, _, sim_info = self.sim.step(sent.astype(np.float32))
         self._elapsed += 1
-        obs, info = self._keep(seen, told)
+        obs, info = self._keep(seen, sim_info)
         done = self._elapsed >= self.horizon_steps
         return obs, float(info["success"]), False, done, info
 
@@ -195,9 +195,9 @@ class BridgeEnv(gym.Env[Any, Any]):
     def _world(self) -> dict[str, FloatArray]:
         return {name: pose7(actor.pose.sp) for name, actor in self.sim.objs.items()}
 
-    def _keep(self, seen: Any, told: Any) -> tuple[Observation, Any]:
+    def _keep(self, seen: Any, sim_info: Any) -> tuple[Observation, Any]:
         """What is seen and true now, kept for privileged readers and copied for the caller."""
-        self.last = self._observe(seen), self._tell(told)
+        self.last = self._observe(seen), self._make_info(sim_info)
         return deepcopy(self.last)
 
     def _observe(self, seen: Any) -> Observation:
@@ -212,13 +212,13 @@ class BridgeEnv(gym.Env[Any, Any]):
             joint_positions=joints,
         )
 
-    def _tell(self, told: Any) -> Any:
+    def _make_info(self, sim_info: Any) -> Any:
         sim, task = self.sim, self.task
         base, tool, world = self._base(), self._tool(), self._world()
-        grasped, verdict = (bool(told[name][0]) for name in ("is_src_obj_grasped", "success"))
+        grasped, verdict = (bool(sim_info[name][0]) for name in ("is_src_obj_grasped", "success"))
         success = verdict and not grasped
         self._held_steps = self._held_steps + 1 if grasped else 0
-        thing, goal = world[task.object], world[task.target]
+        obj, goal = world[task.object], world[task.target]
         moved, shifted = (
             float(np.linalg.norm((world[name] - self._begun[name])[:2]))
             for name in (task.object, task.target)
@@ -233,7 +233,7 @@ class BridgeEnv(gym.Env[Any, Any]):
             wrong_object=None,
             grasped=grasped,
             goal_distance=goal_distance(
-                tool[:3], thing[:3], goal[:3], grasped=grasped, success=success
+                tool[:3], obj[:3], goal[:3], grasped=grasped, success=success
             ),
             object=task.object,
             target=task.target,

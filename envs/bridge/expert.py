@@ -110,36 +110,36 @@ def next_action(obs: Observation, info: Info) -> FloatArray:
     if target not in TOPS_M:
         raise ValueError(unknown_name("goal of the expert", target, TOPS_M))
     handling, poses = HANDLING[name], info["object_poses"]
-    thing, tool = poses[name], obs["tcp_position"]
+    obj, tool = poses[name], obs["tcp_position"]
     if info["success"] and not info["grasped"]:
-        away = np.array([*tool[:2], thing[2] + 0.1])
+        away = np.array([*tool[:2], obj[2] + 0.1])
         return _towards(obs, away, obs["tcp_quaternion"], OPEN)
     if info["grasped"]:
         top = poses[target][:3] + np.array([0.0, 0.0, TOPS_M[target]])
-        return _carry(obs, handling, thing[:3], top)
-    return _fetch(obs, handling, thing)
+        return _carry(obs, handling, obj[:3], top)
+    return _fetch(obs, handling, obj)
 
 
-def _fetch(obs: Observation, handling: Handling, thing: FloatArray) -> FloatArray:
+def _fetch(obs: Observation, handling: Handling, obj: FloatArray) -> FloatArray:
     """Come down over the object with open fingers turned across it, then close them."""
     tool = obs["tcp_position"]
-    place = thing[:3] + rotation_matrix(thing[3:]) @ np.array([handling.along_m, 0.0, 0.0])
-    place[2] = thing[2] - handling.half_height_m + max(handling.half_height_m, CLEARANCE_M)
-    wanted = _grasp_turn(obs["tcp_quaternion"], thing[3:], handling.quarter_turns)
+    position = obj[:3] + rotation_matrix(obj[3:]) @ np.array([handling.along_m, 0.0, 0.0])
+    position[2] = obj[2] - handling.half_height_m + max(handling.half_height_m, CLEARANCE_M)
+    wanted = _grasp_turn(obs["tcp_quaternion"], obj[3:], handling.quarter_turns)
     twist = float(np.linalg.norm(rotation_vector(obs["tcp_quaternion"], wanted)))
-    distance = float(np.hypot(*(tool[:2] - place[:2])))
-    if distance < NEAR_M and twist < 2 * ALIGNED_RAD and tool[2] < place[2] + 0.006:
-        return _towards(obs, place, wanted, CLOSED)
+    distance = float(np.hypot(*(tool[:2] - position[:2])))
+    if distance < NEAR_M and twist < 2 * ALIGNED_RAD and tool[2] < position[2] + 0.006:
+        return _towards(obs, position, wanted, CLOSED)
     lacking = max(distance - 0.010, 0.1 * (twist - ALIGNED_RAD), 0.0)
-    height = place[2] + min(2.5 * lacking, HOVER_M)
-    return _towards(obs, np.array([*place[:2], height]), wanted, OPEN, keep_above_m=height)
+    height = position[2] + min(2.5 * lacking, HOVER_M)
+    return _towards(obs, np.array([*position[:2], height]), wanted, OPEN, keep_above_m=height)
 
 
-def _carry(obs: Observation, handling: Handling, thing: FloatArray, top: FloatArray) -> FloatArray:
+def _carry(obs: Observation, handling: Handling, obj: FloatArray, top: FloatArray) -> FloatArray:
     """Lift, move over the goal, lower, open."""
     tool = obs["tcp_position"]
-    resting = top[2] + handling.half_height_m + (tool[2] - thing[2]) + handling.drop_m
-    goal = top[:2] + (tool[:2] - thing[:2])
+    resting = top[2] + handling.half_height_m + (tool[2] - obj[2]) + handling.drop_m
+    goal = top[:2] + (tool[:2] - obj[:2])
     distance = float(np.hypot(*(tool[:2] - goal)))
     height = resting + np.clip((distance - 0.010) * 2.0, 0.0, handling.carry_m)
     if distance < 0.014 and tool[2] < resting + 0.008:
@@ -159,9 +159,9 @@ def _level(quaternion: FloatArray) -> FloatArray:
     return turned(_DOWN, [0.0, 0.0, _yaw(quaternion)])
 
 
-def _grasp_turn(tool: FloatArray, thing: FloatArray, quarter_turns: bool) -> FloatArray:
+def _grasp_turn(tool: FloatArray, obj: FloatArray, quarter_turns: bool) -> FloatArray:
     """Straight down with the fingers across the object's long axis, the nearest such turn."""
-    axes = rotation_matrix(thing)
+    axes = rotation_matrix(obj)
     level = np.hypot(axes[0], axes[1])
     axis = axes[:, int(np.argmax(level)) if quarter_turns else 0]
     # Fingers close along y at yaw 0: across an object that lies along x.
@@ -182,7 +182,7 @@ def _towards(
     if keep_above_m is not None and keep_above_m - obs["tcp_position"][2] > 0.02:
         way[:2] *= 0.15
     way *= min(1.0, MAX_STEP_M / max(float(np.linalg.norm(way)), 1e-9))
-    turn = rotation_vector(obs["tcp_quaternion"], wanted)
-    length = float(np.linalg.norm(turn))
-    turn = turn * min(1.0, MAX_TURN_RAD / length) if length > 0.02 else np.zeros(3)
-    return np.concatenate([way, turn, [gripper]])
+    rotvec = rotation_vector(obs["tcp_quaternion"], wanted)
+    length = float(np.linalg.norm(rotvec))
+    rotvec = rotvec * min(1.0, MAX_TURN_RAD / length) if length > 0.02 else np.zeros(3)
+    return np.concatenate([way, rotvec, [gripper]])

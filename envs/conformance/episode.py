@@ -125,9 +125,9 @@ def disturbances(trial: Trial) -> None:
     names = tuple(trial.core.disturbances)
     _refused(trial, {"scene": trial.scenes[0], "disturbance": "earthquake"}, *names)
     for name in names:
-        told = trial.reset(disturbance=name).info["disturbance"]
-        if told != name:
-            fail(f"asked for disturbance {name!r}, info says {told!r}")
+        reported = trial.reset(disturbance=name).info["disturbance"]
+        if reported != name:
+            fail(f"asked for disturbance {name!r}, info says {reported!r}")
     if trial.reset().info["disturbance"] is not None:
         fail("the disturbance of one episode is still there in the next")
 

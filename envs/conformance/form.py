@@ -104,7 +104,10 @@ def info_values(trial: Trial) -> None:
         if info["elapsed_steps"] != elapsed:
             fail(f"elapsed_steps is {info['elapsed_steps']} after {elapsed} step(s)")
         if info["scene"] != trial.scenes[0] or info["disturbance"] is not None:
-            fail(f"asked for scene {trial.scenes[0]}, told {info['scene']}, {info['disturbance']}")
+            fail(
+                f"asked for scene {trial.scenes[0]} undisturbed, info reports "
+                f"{info['scene']}, {info['disturbance']}"
+            )
         if not info["instruction"].strip() or not info["task"].strip():
             fail(f"instruction {info['instruction']!r} or task {info['task']!r} is empty")
 

@@ -31,15 +31,15 @@ def rotation(trial: Trial) -> None:
     """+0.2 rad about each base axis turns the tool by +0.2 rad about that axis and no other."""
     start = trial.settle(trial.reset())
     for axis in (2, 0, 1):
-        turn = np.zeros(3)
-        turn[axis] = _TURN_RAD / 2
-        end = trial.settle([trial.step(trial.action(turn=turn)) for _ in range(2)][-1])
+        rotvec = np.zeros(3)
+        rotvec[axis] = _TURN_RAD / 2
+        end = trial.settle([trial.step(trial.action(rotvec=rotvec)) for _ in range(2)][-1])
         turned = rotation_vector(start.obs["tcp_quaternion"], end.obs["tcp_quaternion"])
         wanted = np.zeros(3)
         wanted[axis] = _TURN_RAD
         if np.abs(turned - wanted).max() > trial.tolerance.turn_rad:
             fail(f"+0.2 rad about {_AXES[axis]} turned the tool by {_text(turned)} rad")
-        start = trial.settle([trial.step(trial.action(turn=-turn)) for _ in range(2)][-1])
+        start = trial.settle([trial.step(trial.action(rotvec=-rotvec)) for _ in range(2)][-1])
 
 
 def axis_angle(trial: Trial) -> None:
@@ -49,14 +49,14 @@ def axis_angle(trial: Trial) -> None:
     each pair then leaves the product of the two angles, here 0.04 rad, which five pairs add up.
     An arm that makes less than half of a turn in its step may leave as much by its lag alone.
     """
-    turn = np.array([0.0, 0.2, 0.2])
+    rotvec = np.array([0.0, 0.2, 0.2])
     start = trial.settle(trial.reset())
     shares = []
     for _ in range(5):
-        there = trial.step(trial.action(turn=turn)).obs["tcp_quaternion"]
-        end = trial.step(trial.action(turn=-turn))
+        there = trial.step(trial.action(rotvec=rotvec)).obs["tcp_quaternion"]
+        end = trial.step(trial.action(rotvec=-rotvec))
         made = rotation_vector(there, end.obs["tcp_quaternion"])
-        shares.append(float(np.linalg.norm(made) / np.linalg.norm(turn)))
+        shares.append(float(np.linalg.norm(made) / np.linalg.norm(rotvec)))
     end = trial.settle(end)
     drift = rotation_vector(start.obs["tcp_quaternion"], end.obs["tcp_quaternion"])
     if np.linalg.norm(drift) > 0.1 and max(shares) < 0.5:
@@ -64,7 +64,7 @@ def axis_angle(trial: Trial) -> None:
         raise NotTestableError(text)
     if np.linalg.norm(drift) > 0.1:
         fail(
-            f"five turns by {_text(turn)} rad and back left {_text(drift)} rad: the rotation is "
+            f"five turns by {_text(rotvec)} rad and back left {_text(drift)} rad: the rotation is "
             "not read as an axis-angle vector"
         )
 
@@ -97,11 +97,11 @@ def base_frame(trial: Trial) -> None:
     ]
     for base in bases[1:]:
         change = between(bases[0], base)
-        turn = rotation_vector(bases[0][3:], base[3:])
-        if np.linalg.norm(change[:3]) > trial.tolerance.frame_m or np.linalg.norm(turn) > 0.01:
+        rotvec = rotation_vector(bases[0][3:], base[3:])
+        if np.linalg.norm(change[:3]) > trial.tolerance.frame_m or np.linalg.norm(rotvec) > 0.01:
             fail(
                 "the base that tcp_pose_world and tcp_position imply moved by "
-                f"{_text(change[:3] * 1000)} mm and turned by {_text(turn)} rad"
+                f"{_text(change[:3] * 1000)} mm and turned by {_text(rotvec)} rad"
             )
     start, *_, end = trial.moved(2)
     rise = end.info["tcp_pose_world"][2] - start.info["tcp_pose_world"][2]

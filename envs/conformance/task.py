@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from envs.base import FloatArray
-from envs.conformance.trial import Frame, NotTestableError, Trial, fail, place
+from envs.conformance.trial import Frame, NotTestableError, Trial, fail, object_position
 
 __all__ = [
     "contact_of_grasp",
@@ -44,17 +44,17 @@ def starts_unsolved(trial: Trial) -> None:
 def _expected_distances(frame: Frame) -> list[float]:
     """Goal distances that the poses allow, metres (docs/metrics.md)."""
     info, tool = frame.info, frame.obs["tcp_position"]
-    thing = info["object_poses"][info["object"]][:3]
+    obj = info["object_poses"][info["object"]][:3]
     if info["target"] is None:
-        return [float(np.linalg.norm(tool - thing))]
+        return [float(np.linalg.norm(tool - obj))]
     goal = info["object_poses"][info["target"]][:3]
-    tool_goal, thing_goal = np.linalg.norm(tool - goal), np.linalg.norm(thing - goal)
+    tool_goal, object_goal = np.linalg.norm(tool - goal), np.linalg.norm(obj - goal)
     allowed = []
     if info["grasped"]:
         allowed.append(float(tool_goal))
     if info["success"]:
-        allowed.append(float(thing_goal))
-    return allowed or [float(np.linalg.norm(tool - thing) + thing_goal)]
+        allowed.append(float(object_goal))
+    return allowed or [float(np.linalg.norm(tool - obj) + object_goal)]
 
 
 def goal_distance(trial: Trial) -> None:
@@ -66,14 +66,14 @@ def goal_distance(trial: Trial) -> None:
         text = "this task gives no goal distance"
         raise NotTestableError(text)
     for frame in frames:
-        told, allowed = frame.info["goal_distance"], _expected_distances(frame)
-        if told is None:
+        reported, allowed = frame.info["goal_distance"], _expected_distances(frame)
+        if reported is None:
             continue
-        if min(abs(told - value) for value in allowed) > trial.tolerance.goal_m:
+        if min(abs(reported - value) for value in allowed) > trial.tolerance.goal_m:
             info = frame.info
             wanted = " or ".join(f"{value:.3f}" for value in allowed)
             fail(
-                f"goal_distance is {told:.3f} m at step {info['elapsed_steps']} of scene "
+                f"goal_distance is {reported:.3f} m at step {info['elapsed_steps']} of scene "
                 f"{info['scene']}, the poses give {wanted} m (grasped {info['grasped']}, "
                 f"success {info['success']})"
             )
@@ -95,7 +95,7 @@ def grasp_now(trial: Trial) -> None:
     if all(frame.info["grasped"] is None for frame in frames):
         text = "this task does not say whether the object is held"
         raise NotTestableError(text)
-    height = place(frames[0].info)[2]
+    height = object_position(frames[0].info)[2]
     lifted = [frame for frame in frames if _is_lifted(frame, height)]
     if lifted and not any(frame.info["grasped"] for frame in lifted):
         fail("the tool carried the object off the table and grasped was never true")
@@ -110,15 +110,15 @@ def grasp_now(trial: Trial) -> None:
 
 def _is_lifted(frame: Frame, height: float) -> bool:
     """Whether the object hangs in the air near the tool."""
-    thing = place(frame.info)
-    near = np.linalg.norm(thing - frame.obs["tcp_position"]) < _HELD_M
-    return bool(near and thing[2] - height > _LIFTED_M)
+    obj = object_position(frame.info)
+    near = np.linalg.norm(obj - frame.obs["tcp_position"]) < _HELD_M
+    return bool(near and obj[2] - height > _LIFTED_M)
 
 
 def held_at_tool(trial: Trial) -> None:
     """While it is held the object is at the tool: both are given in one frame."""
     for frame in trial.solved():
-        gap = float(np.linalg.norm(place(frame.info) - frame.obs["tcp_position"]))
+        gap = float(np.linalg.norm(object_position(frame.info) - frame.obs["tcp_position"]))
         if frame.info["grasped"] and gap > _HELD_M:
             fail(
                 f"at step {frame.info['elapsed_steps']} {frame.info['object']!r} is held, yet "
@@ -134,7 +134,7 @@ def success_now(trial: Trial) -> None:
         if frames[-1].info["success"] and not frames[-1].info["grasped"]:
             fail("the object was let go again and success is still true")
         return
-    height = place(frames[done].info)[2]
+    height = object_position(frames[done].info)[2]
     lifted = [frame for frame in frames[done:] if _is_lifted(frame, height)]
     if not lifted:
         text = "the object could not be taken off its goal again"
@@ -147,11 +147,11 @@ def success_now(trial: Trial) -> None:
 def contact_of_grasp(trial: Trial) -> None:
     """While it is held, the object appears in the contacts under the name it has in poses."""
     held = [frame.info for frame in trial.solved() if frame.info["grasped"]]
-    told = [info for info in held if info["contacts"] is not None]
-    if not told:
+    reported = [info for info in held if info["contacts"] is not None]
+    if not reported:
         text = "no contacts are given while the object is held"
         raise NotTestableError(text)
-    for info in told:
+    for info in reported:
         names = {name for contact in info["contacts"] or () for name in contact[:2]}
         if info["object"] not in names:
             fail(f"{info['object']!r} is held, yet only these touch: {', '.join(sorted(names))}")
@@ -166,7 +166,7 @@ def objects_drawn(trial: Trial) -> None:
     starts: list[tuple[int, Frame, FloatArray, list[FloatArray]]] = []
     for scene in trial.scenes:
         frame = trial.start(scene)[0]
-        at = np.asarray(pixel_of(place(frame.info)))
+        at = np.asarray(pixel_of(object_position(frame.info)))
         if np.abs(at).max() >= 1.0:
             fail(f"{frame.info['object']!r} of scene {scene} is outside the picture: {at}")
         others = [np.asarray(pixel_of(p[:3])) for p in frame.info["object_poses"].values()]

@@ -23,7 +23,7 @@ __all__ = [
     "Trial",
     "ViolationError",
     "fail",
-    "place",
+    "object_position",
 ]
 Expert = Callable[[Any], FloatArray]
 
@@ -56,7 +56,7 @@ class Frame(NamedTuple):
     truncated: bool = False
 
 
-def place(info: Info) -> FloatArray:
+def object_position(info: Info) -> FloatArray:
     """Where the object to be moved is, metres in the base frame, shape ``(3,)``."""
     return info["object_poses"][info["object"]][:3]
 
@@ -151,7 +151,7 @@ class Trial:
         )
 
     def action(
-        self, move: Any = (0.0, 0.0, 0.0), turn: Any = (0.0, 0.0, 0.0), opening: int | None = None
+        self, move: Any = (0.0, 0.0, 0.0), rotvec: Any = (0.0, 0.0, 0.0), opening: int | None = None
     ) -> FloatArray:
         """An action: metres, radians, and +1 to open, -1 to close, None to leave the fingers.
 
@@ -160,7 +160,7 @@ class Trial:
         robot = self.core.robot
         if opening is None:
             opening = 1 if robot.gripper is GripperCommand.ABSOLUTE else 0
-        return np.array([*move, *turn, opening * robot.open_sign], dtype=np.float64)
+        return np.array([*move, *rotvec, opening * robot.open_sign], dtype=np.float64)
 
     def settle(self, frame: Frame) -> Frame:
         """Stand still until the arm has caught up with its target."""
@@ -232,9 +232,9 @@ class Trial:
         if not held:
             return []
         last, undone, now = held[-1], [], frames[-1]
-        grip = last.obs["tcp_position"] - place(last.info)
+        grip = last.obs["tcp_position"] - object_position(last.info)
         for _ in range(15):
-            way = place(now.info) + grip - now.obs["tcp_position"]
+            way = object_position(now.info) + grip - now.obs["tcp_position"]
             length = float(np.linalg.norm(way))
             if length < 0.007:
                 break

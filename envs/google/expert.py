@@ -49,16 +49,16 @@ def expert_action(env: Any, target: str = "named") -> FloatArray:
     Raises:
         ValueError: if ``target`` is neither.
     """
-    thing, state, scene = target_of(env, target), env.unwrapped.state, env.unwrapped.scene
+    obj, state, scene = target_of(env, target), env.unwrapped.state, env.unwrapped.scene
     tcp = state.tcp_position
-    if not thing.grasped and not thing.placed:
-        return _PICK_PLACE.fetch(state, thing)
-    lifted = SURFACE_M + thing.grasp_height_m + LIFT_M
+    if not obj.grasped and not obj.placed:
+        return _PICK_PLACE.fetch(state, obj)
+    lifted = SURFACE_M + obj.grasp_height_m + LIFT_M
     if state.target_position is None:
         return _PICK_PLACE.towards(state, np.array([*tcp[:2], lifted]), -_PICK_PLACE.grip)
-    if thing.placed:
+    if obj.placed:
         return _PICK_PLACE.towards(state, np.array([*tcp[:2], lifted + LIFT_M]), _PICK_PLACE.grip)
     own = scene.named if target == "named" else scene.other
     rims = own.body.half_size_m[0] + scene.goal.body.half_size_m[0]
     x, y = state.target_position[:2]
-    return _PICK_PLACE.carry(state, thing, np.array([x, y + rims + GAP_M, SURFACE_M]))
+    return _PICK_PLACE.carry(state, obj, np.array([x, y + rims + GAP_M, SURFACE_M]))

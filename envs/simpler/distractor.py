@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from envs.base import FloatArray
 
-__all__ = ["MODELS", "draw_distractors", "lay", "places"]
+__all__ = ["MODELS", "draw_distractors", "free_positions", "lay"]
 
 MODELS: Final = ("apple", "orange", "sponge")
 """Models of SimplerEnv that lie in any pose in which they fall."""
@@ -25,8 +25,8 @@ _DROP_M: Final = 0.12
 _SETTLE_S: Final = 0.5
 
 
-def places(robot: str, taken: Iterable[FloatArray], scene: int) -> list[FloatArray]:
-    """Free places for distractors, drawn by the scene alone.
+def free_positions(robot: str, taken: Iterable[FloatArray], scene: int) -> list[FloatArray]:
+    """Free positions for distractors, drawn by the scene alone.
 
     Args:
         robot: key of :data:`TABLES`.
@@ -38,13 +38,13 @@ def places(robot: str, taken: Iterable[FloatArray], scene: int) -> list[FloatArr
     """
     (x_low, x_high), (y_low, y_high), gap = TABLES[robot]
     rng = np.random.default_rng([_SALT, scene])
-    used = [np.asarray(place, dtype=np.float64)[:2] for place in taken]
+    used = [np.asarray(position, dtype=np.float64)[:2] for position in taken]
     found: list[FloatArray] = []
     for _ in range(200):
-        place = rng.uniform([x_low, y_low], [x_high, y_high])
-        if all(np.linalg.norm(place - other) >= gap for other in used):
-            used.append(place)
-            found.append(place)
+        position = rng.uniform([x_low, y_low], [x_high, y_high])
+        if all(np.linalg.norm(position - other) >= gap for other in used):
+            used.append(position)
+            found.append(position)
             if len(found) == COUNT:
                 break
     return found
@@ -53,35 +53,35 @@ def places(robot: str, taken: Iterable[FloatArray], scene: int) -> list[FloatArr
 def draw_distractors(
     robot: str, taken: Iterable[FloatArray], scene: int
 ) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Models with the place and quaternion of each, drawn by the scene alone.
+    """Models with the position and quaternion of each, drawn by the scene alone.
 
     Args:
         robot: key of :data:`TABLES`.
-        taken: as of :func:`places`.
+        taken: as of :func:`free_positions`.
         scene: index of the scene.
     """
     models = np.random.default_rng([_SALT, scene, 1]).permutation(MODELS)
     upright = np.array([1.0, 0.0, 0.0, 0.0])
-    found = places(robot, taken, scene)
+    found = free_positions(robot, taken, scene)
     return {str(model): (xy, upright) for model, xy in zip(models, found, strict=False)}
 
 
-def lay(sim: Any, laid: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> list[Any]:
+def lay(sim: Any, placements: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> list[Any]:
     """Build further objects and let them come to rest, as SimplerEnv lets its own.
 
     Args:
         sim: SimplerEnv's environment after its reset.
-        laid: place (x, y) [m in the world] and quaternion (w, x, y, z) by model.
+        placements: position (x, y) [m in the world] and quaternion (w, x, y, z) by model.
 
     Returns:
         The bodies, named by their models.
     """
     bodies = []
-    for model, (xy, quaternion) in laid.items():
+    for model, (xy, quaternion) in placements.items():
         body = sim._build_actor_helper(model, sim._scene, root_dir=sim.asset_root)
         body.name = model
-        place = [*np.asarray(xy, dtype=np.float64), sim.scene_table_height + _DROP_M]
-        body.set_pose(type(sim.agent.robot.pose)(place, list(np.asarray(quaternion))))
+        position = [*np.asarray(xy, dtype=np.float64), sim.scene_table_height + _DROP_M]
+        body.set_pose(type(sim.agent.robot.pose)(position, list(np.asarray(quaternion))))
         body.lock_motion(1, 1, 0, 1, 1, 0)
         bodies.append(body)
     if not bodies:

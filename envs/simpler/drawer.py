@@ -69,13 +69,13 @@ class Drawer:
     def success(
         self,
         sim: Any,
-        told: Mapping[str, Any],
+        evaluation: Mapping[str, Any],
         contacts: tuple[Contact, ...],
         *,
         grasped: bool,
     ) -> bool:
         """As SimplerEnv says."""
-        return bool(told["success"])
+        return bool(evaluation["success"])
 
 
 @final
@@ -96,10 +96,10 @@ class PutInDrawer:
 
     def poses(self, sim: Any) -> dict[str, FloatArray]:
         """Pose of the object, and of the drawer: its handle, later the middle of it."""
-        thing = {str(sim.obj.name): pose7(sim.obj.pose)}
+        obj = {str(sim.obj.name): pose7(sim.obj.pose)}
         if not sim.is_final_subtask():
-            return {**self._opening.poses(sim), **thing}
-        return {**thing, f"{sim.drawer_id}_drawer": pose7(sim.drawer_obj.pose)}
+            return {**self._opening.poses(sim), **obj}
+        return {**obj, f"{sim.drawer_id}_drawer": pose7(sim.drawer_obj.pose)}
 
     def bodies(self, sim: Any) -> dict[str, Any]:
         """The object."""
@@ -112,7 +112,7 @@ class PutInDrawer:
     def success(
         self,
         sim: Any,
-        told: Mapping[str, Any],
+        evaluation: Mapping[str, Any],
         contacts: tuple[Contact, ...],
         *,
         grasped: bool,

@@ -145,11 +145,11 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
             self.action_space.seed(seed)
         given = dict(options or {})
         scene, name = int(given.pop("scene", 0)), given.pop("disturbance", None)
-        laid = given.pop("layout", None)
+        raw_layout = given.pop("layout", None)
         if given:
             msg = f"unknown reset option(s) {', '.join(sorted(given))}; known: {', '.join(OPTIONS)}"
             raise ConfigError(msg)
-        layout = None if laid is None else read_layout(self.task, laid)
+        layout = None if raw_layout is None else read_layout(self.task, raw_layout)
         start = scene_start(self.task, scene) if layout is None else layout_start(layout, scene)
         perturbation = Perturbation(self.task, name, scene)
         sim = self.sim
@@ -164,7 +164,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         if perturbation.change_picture(sim) or self._distractors:
             seen = sim.get_obs()
         self._begun = self._world()
-        return self._observe(seen), self._tell(sim.evaluate())
+        return self._observe(seen), self._make_info(sim.evaluate())
 
     def step(self, action: NDArray[Any]) -> tuple[Any, float, bool, bool, Any]:
         """Move for one control period.
@@ -180,9 +180,9 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         self._perturbation.disturb_object(self._task_state.held(sim), self._elapsed)
         clipped = np.clip(wanted, self._low, self._high)
         sent = self._perturbation.disturb_action(clipped, self._elapsed, self.rest_action())
-        seen, _, _, _, told = sim.step(sent.astype(np.float32))
+        seen, _, _, _, sim_info = sim.step(sent.astype(np.float32))
         self._elapsed += 1
-        info = self._tell(told)
+        info = self._make_info(sim_info)
         done = self._elapsed >= self.horizon_steps
         return self._observe(seen), float(info["success"]), False, done, info
 
@@ -236,8 +236,8 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         known = self._task_state.poses(sim)
         if self._layout is not None:
             more = {
-                name: (place.xy, place.quaternion)
-                for name, place in self._layout.objects.items()
+                name: (placement.xy, placement.quaternion)
+                for name, placement in self._layout.objects.items()
                 if name not in known
             }
         if self._perturbation.distracts:
@@ -251,8 +251,8 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         sim = self.sim
         if self.task.kind not in (Kind.OPEN_DRAWER, Kind.CLOSE_DRAWER, Kind.PUT_IN_DRAWER):
             require_table(sim)
-        laid = {str(body.name): body for body in self._distractors}
-        self._not_drawn = not_drawn({**self._task_state.bodies(sim), **laid})
+        distractors = {str(body.name): body for body in self._distractors}
+        self._not_drawn = not_drawn({**self._task_state.bodies(sim), **distractors})
         if self._not_drawn and self._missing == "refuse":
             msg = (
                 f"scene {self._scene} of {self.task.name!r} has objects without a picture: "
@@ -264,8 +264,8 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
 
     def _world(self) -> dict[str, FloatArray]:
         """Poses by name in the world, distractors included."""
-        laid = {str(body.name): pose7(body.pose) for body in self._distractors}
-        return {**self._task_state.poses(self.sim), **laid}
+        distractors = {str(body.name): pose7(body.pose) for body in self._distractors}
+        return {**self._task_state.poses(self.sim), **distractors}
 
     def _instruction(self) -> str:
         if self._layout is not None:
@@ -287,7 +287,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
             "joint_positions": np.array(sim.agent.robot.get_qpos(), dtype=np.float64),
         }
 
-    def _tell(self, told: Any) -> dict[str, Any]:
+    def _make_info(self, sim_info: Any) -> dict[str, Any]:
         sim = self.sim
         base, tcp_world, world = pose7(sim.agent.robot.pose), pose7(sim.tcp.pose), self._world()
         contacts: tuple[Contact, ...] = read_contacts(
@@ -295,7 +295,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         )
         name, goal = self._task_state.names(sim)
         grasped = bool(sim.agent.check_grasp(self._task_state.held(sim)))
-        success = self._task_state.success(sim, told, contacts, grasped=grasped)
+        success = self._task_state.success(sim, sim_info, contacts, grasped=grasped)
         self.grasped, self.success = grasped, success
         others = {key: pose for key, pose in world.items() if key not in (name, goal)}
         ended = None if goal is None else world[goal][:3]
@@ -318,6 +318,6 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
             "object_poses": {key: between(base, pose) for key, pose in world.items()},
             "tcp_pose_world": tcp_world,
             "contacts": contacts,
-            "benchmark_success": bool(told["success"]),
+            "benchmark_success": bool(sim_info["success"]),
             "not_drawn": self._not_drawn,
         }

@@ -68,31 +68,31 @@ def widowx_action(state: State) -> FloatArray:
 
 def _fetch(state: State) -> FloatArray:
     """Come down over the object with open fingers, then close them."""
-    tcp, thing = state.tcp_position, state.thing
-    bottom = thing.centre[2] - thing.half_height
-    depth = max(float(thing.centre[2]), bottom + FINGERTIP_M)
-    distance = float(np.hypot(*(tcp[:2] - thing.centre[:2])))
+    tcp, obj = state.tcp_position, state.obj
+    bottom = obj.centre[2] - obj.half_height
+    depth = max(float(obj.centre[2]), bottom + FINGERTIP_M)
+    distance = float(np.hypot(*(tcp[:2] - obj.centre[:2])))
     height = depth + np.clip((distance - 0.010) * 2.5, 0.0, HOVER_M)
     if distance < NEAR_M and tcp[2] < depth + 0.006:
-        return _towards(state, np.array([*thing.centre[:2], depth]), CLOSED)
-    return _towards(state, np.array([*thing.centre[:2], height]), OPEN, funnel_m=height)
+        return _towards(state, np.array([*obj.centre[:2], depth]), CLOSED)
+    return _towards(state, np.array([*obj.centre[:2], height]), OPEN, keep_above_m=height)
 
 
 def _carry(state: State) -> FloatArray:
     """Lift, move over the target, lower, open."""
-    tcp, thing, target = state.tcp_position, state.thing, state.target
-    bottom = thing.centre[2] - thing.half_height
+    tcp, obj, target = state.tcp_position, state.obj, state.target
+    bottom = obj.centre[2] - obj.half_height
     resting = target.centre[2] + target.half_height + (tcp[2] - bottom) + 0.002
-    goal = target.centre[:2] + (tcp[:2] - thing.centre[:2])
+    goal = target.centre[:2] + (tcp[:2] - obj.centre[:2])
     distance = float(np.hypot(*(tcp[:2] - goal)))
     height = resting + np.clip((distance - 0.008) * 2.0, 0.0, CARRY_M)
     if distance < 0.010 and tcp[2] < resting + 0.006:
         return _towards(state, np.array([*goal, resting]), OPEN)
-    return _towards(state, np.array([*goal, height]), CLOSED, funnel_m=height)
+    return _towards(state, np.array([*goal, height]), CLOSED, keep_above_m=height)
 
 
 def _towards(
-    state: State, goal: FloatArray, gripper: float, funnel_m: float | None = None
+    state: State, goal: FloatArray, gripper: float, keep_above_m: float | None = None
 ) -> FloatArray:
     """One bounded step to ``goal``; sideways only when the tool is high enough.
 
@@ -103,20 +103,20 @@ def _towards(
     left = goal - state.tcp_position
     if np.linalg.norm(delta) < 0.003 and np.linalg.norm(left) > 0.004:
         delta = delta + 0.6 * left
-    if funnel_m is not None and funnel_m - state.tcp_position[2] > 0.02:
+    if keep_above_m is not None and keep_above_m - state.tcp_position[2] > 0.02:
         delta[:2] *= 0.15
     delta *= min(1.0, MAX_STEP_M / max(float(np.linalg.norm(delta)), 1e-9))
-    turn = rotation_vector(state.aim[3:], _grasp_quaternion(state))
-    turn *= min(1.0, MAX_TURN_RAD / max(float(np.linalg.norm(turn)), 1e-9))
-    return np.concatenate([delta, turn, [gripper]])
+    rotvec = rotation_vector(state.aim[3:], _grasp_quaternion(state))
+    rotvec *= min(1.0, MAX_TURN_RAD / max(float(np.linalg.norm(rotvec)), 1e-9))
+    return np.concatenate([delta, rotvec, [gripper]])
 
 
 def _grasp_quaternion(state: State) -> FloatArray:
     """The tool straight down with its fingers across the object's longer side, (w, x, y, z)."""
     if state.grasped or state.success:
         return _nearest_down(state.aim)
-    period = np.pi / 2 if state.thing.square else np.pi
-    yaw = (state.thing.axis_rad + period / 2) % period - period / 2
+    period = np.pi / 2 if state.obj.square else np.pi
+    yaw = (state.obj.axis_rad + period / 2) % period - period / 2
     return _down(yaw)
 
 
@@ -129,5 +129,5 @@ def _nearest_down(aim: FloatArray) -> FloatArray:
 
 def _down(yaw_rad: float) -> FloatArray:
     half = yaw_rad / 2
-    turn = [0.0, 0.0, 0.0, np.cos(half), 0.0, 0.0, np.sin(half)]
-    return multiply(turn, _DOWN)[3:]
+    half_turn = [0.0, 0.0, 0.0, np.cos(half), 0.0, 0.0, np.sin(half)]
+    return multiply(half_turn, _DOWN)[3:]

@@ -61,16 +61,16 @@ def layout_start(layout: Layout, scene: int) -> SceneStart:
         msg = f"scene {scene} does not exist; scenes of a file are numbered from 0"
         raise ConfigError(msg)
     if layout.target is None:
-        place = layout.objects[layout.source]
-        placed = {"init_xy": list(place.xy), "init_rot_quat": list(place.quaternion)}
+        placement = layout.objects[layout.source]
+        placed = {"init_xy": list(placement.xy), "init_rot_quat": list(placement.quaternion)}
         options: dict[str, Any] = {"model_id": layout.source, "obj_init_options": placed}
         return SceneStart(scene, {**options, "reconfigure": True})
     names = list(layout.objects)
     pair = {
         "source_obj_id": names.index(layout.source),
         "target_obj_id": names.index(layout.target),
-        "init_xys": np.array([place.xy for place in layout.objects.values()]),
-        "init_rot_quats": np.array([place.quaternion for place in layout.objects.values()]),
+        "init_xys": np.array([placement.xy for placement in layout.objects.values()]),
+        "init_rot_quats": np.array([placement.quaternion for placement in layout.objects.values()]),
     }
     options = {"model_ids": names, "obj_init_options": pair, "reconfigure": True}
     return SceneStart(scene, options)

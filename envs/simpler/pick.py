@@ -37,7 +37,7 @@ class Pick:
     def success(
         self,
         sim: Any,
-        told: Mapping[str, Any],
+        evaluation: Mapping[str, Any],
         contacts: tuple[Contact, ...],
         *,
         grasped: bool,
@@ -51,4 +51,4 @@ class Pick:
         robot = {link.name for link in sim.agent.robot.get_links()}
         touched = {end for contact in contacts if name in contact[:2] for end in contact[:2]}
         rise = float(sim.obj.pose.p[2] - sim.obj_height_after_settle)
-        return bool(told["is_grasped"]) and rise > LIFTED_M and touched <= robot | {name}
+        return bool(evaluation["is_grasped"]) and rise > LIFTED_M and touched <= robot | {name}

@@ -20,7 +20,7 @@ __all__ = ["PickState", "pick_action", "read_pick"]
 CLOSE: Final = 1.0
 OPEN: Final = -1.0
 GAIN: Final = 2.0
-"""Part of the way left that is commanded: the arm makes about a third of what it is told."""
+"""Part of the way left that is commanded: the arm executes about a third of what is commanded."""
 MAX_STEP_M: Final = 0.12
 MAX_TURN_RAD: Final = 0.4
 SLANT_RAD: Final = np.radians(30.0)
@@ -46,13 +46,13 @@ class PickState:
 
     Attributes:
         tcp: measured pose in the base frame, shape ``(7,)``.
-        thing: the object.
+        obj: the object.
         rise_m: how far it is above where it stood.
         grasped: the fingers hold it.
     """
 
     tcp: FloatArray
-    thing: Block
+    obj: Block
     rise_m: float
     grasped: bool
 
@@ -62,12 +62,12 @@ def read_pick(sim: Any, *, grasped: bool) -> PickState:
 
     Args:
         sim: SimplerEnv's environment.
-        grasped: as the last step told it.
+        grasped: whether the last step reported a grasp.
     """
     base = pose7(sim.agent.robot.pose)
     return PickState(
         tcp=between(base, pose7(sim.tcp.pose)),
-        thing=read_block(sim, base, sim.obj, sim.model_scale),
+        obj=read_block(sim, base, sim.obj, sim.model_scale),
         rise_m=float(sim.obj.pose.p[2] - sim.obj_height_after_settle),
         grasped=grasped,
     )
@@ -75,37 +75,37 @@ def read_pick(sim: Any, *, grasped: bool) -> PickState:
 
 def pick_action(state: PickState) -> FloatArray:
     """The expert's action, shape ``(7,)``: metres, axis-angle in the base frame, gripper."""
-    tcp, thing = state.tcp, state.thing
+    tcp, obj = state.tcp, state.obj
     if state.grasped:
         return _command(np.array([0.0, 0.0, LIFT_M - state.rise_m]), np.zeros(3), CLOSE)
-    turn = rotation_vector(tcp[3:], _aslant(thing, tcp))
-    twist = float(np.linalg.norm(turn))
-    bottom = float(thing.centre[2]) - thing.half_height
-    least = min(TABLE_M, thing.half_height + OVER_MIDDLE_M)
-    depth = bottom + max(least, 2 * thing.half_height - BELOW_TOP_M)
-    distance = float(np.hypot(*(tcp[:2] - thing.centre[:2])))
+    rotvec = rotation_vector(tcp[3:], _aslant(obj, tcp))
+    twist = float(np.linalg.norm(rotvec))
+    bottom = float(obj.centre[2]) - obj.half_height
+    least = min(TABLE_M, obj.half_height + OVER_MIDDLE_M)
+    depth = bottom + max(least, 2 * obj.half_height - BELOW_TOP_M)
+    distance = float(np.hypot(*(tcp[:2] - obj.centre[:2])))
     if distance < NEAR_M and tcp[2] < depth + ABOVE_M and twist < ALIGNED_RAD:
-        return _command(np.array([*thing.centre[:2], depth]) - tcp[:3], turn, CLOSE)
+        return _command(np.array([*obj.centre[:2], depth]) - tcp[:3], rotvec, CLOSE)
     lacking = max(distance - 0.010, 0.1 * (twist - 0.15), 0.0)
     height = depth + min(2.5 * lacking, HOVER_M)
-    way = np.array([*thing.centre[:2], height]) - tcp[:3]
+    way = np.array([*obj.centre[:2], height]) - tcp[:3]
     if way[2] > 0.02:
         way[:2] *= 0.15
-    return _command(way, turn, OPEN)
+    return _command(way, rotvec, OPEN)
 
 
-def _command(way: FloatArray, turn: FloatArray, gripper: float) -> FloatArray:
+def _command(way: FloatArray, rotvec: FloatArray, gripper: float) -> FloatArray:
     """What to tell the arm so that it makes a good part of a way and a turn; bounded."""
-    move, twist = GAIN * way, GAIN * turn
+    move, twist = GAIN * way, GAIN * rotvec
     move *= min(1.0, MAX_STEP_M / max(float(np.linalg.norm(move)), 1e-9))
     twist *= min(1.0, MAX_TURN_RAD / max(float(np.linalg.norm(twist)), 1e-9))
     return np.array([*move, *twist, gripper])
 
 
-def _aslant(thing: Block, tcp: FloatArray) -> FloatArray:
+def _aslant(obj: Block, tcp: FloatArray) -> FloatArray:
     """The hand leaning outwards with its fingers across the object, as the tool is turned nearest."""
-    across = 0.0 if thing.square else thing.axis_rad + np.pi / 2
-    outwards = np.arctan2(thing.centre[1], thing.centre[0])
+    across = 0.0 if obj.square else obj.axis_rad + np.pi / 2
+    outwards = np.arctan2(obj.centre[1], obj.centre[0])
     lean = SLANT_RAD * np.array([np.sin(outwards), -np.cos(outwards), 0.0])
     # Straight down the fingers close along y; a half turn swaps the fingers.
     yaws = across - np.pi / 2 + np.array([0.0, np.pi])

@@ -34,10 +34,10 @@ class PickPlace:
     def success(
         self,
         sim: Any,
-        told: Mapping[str, Any],
+        evaluation: Mapping[str, Any],
         contacts: tuple[Contact, ...],
         *,
         grasped: bool,
     ) -> bool:
         """As SimplerEnv says, and let go; its own verdict is true of an object held over its goal."""
-        return bool(told["success"]) and not grasped
+        return bool(evaluation["success"]) and not grasped

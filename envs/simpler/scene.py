@@ -47,11 +47,11 @@ def scene_start(task: SimplerTask, scene: int) -> SceneStart:
         raise ValueError(msg)
     placed: dict[str, Any] = {}
     if task.orientations:
-        turn, place = divmod(scene, PICK_GRID**2)
-        column, row = divmod(place, PICK_GRID)
+        orientation, cell = divmod(scene, PICK_GRID**2)
+        column, row = divmod(cell, PICK_GRID)
         x, y = (np.linspace(*ends, PICK_GRID) for ends in (PICK_X_M, PICK_Y_M))
         placed["init_xy"] = [float(x[column]), float(y[row])]
-        placed["orientation"] = task.orientations[turn]
+        placed["orientation"] = task.orientations[orientation]
     elif task.kind in (Kind.MOVE_NEAR, Kind.PUT_ON, Kind.PUT_IN):
         placed["episode_id"] = scene
     # A rebuilt simulator forgets the last episode: contact caches, drive targets, looks.

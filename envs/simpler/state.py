@@ -37,7 +37,7 @@ class State:
     Attributes:
         tcp_position: measured, shape ``(3,)``.
         aim: pose that the arm's controller is on its way to, shape ``(7,)``.
-        thing: object to be moved.
+        obj: object to be moved.
         target: object that it is to be moved to.
         grasped: the fingers hold the object.
         success: the task is solved now.
@@ -45,7 +45,7 @@ class State:
 
     tcp_position: FloatArray
     aim: FloatArray
-    thing: Block
+    obj: Block
     target: Block
     grasped: bool
     success: bool
@@ -56,7 +56,7 @@ def read_state(sim: Any, *, grasped: bool, success: bool) -> State:
 
     Args:
         sim: SimplerEnv's environment.
-        grasped: as the last step told it.
+        grasped: whether the last step reported a grasp.
         success: likewise.
     """
     base = pose7(sim.agent.robot.pose)
@@ -65,7 +65,7 @@ def read_state(sim: Any, *, grasped: bool, success: bool) -> State:
     return State(
         tcp_position=between(base, pose7(sim.tcp.pose))[:3],
         aim=pose7(sim.agent.controller.controllers["arm"]._target_pose),
-        thing=read_block(sim, base, source, sizes[source.name]),
+        obj=read_block(sim, base, source, sizes[source.name]),
         target=read_block(sim, base, target, sizes[target.name]),
         grasped=grasped,
         success=success,

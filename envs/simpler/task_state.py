@@ -40,7 +40,7 @@ class TaskState(Protocol):
     def success(
         self,
         sim: Any,
-        told: Mapping[str, Any],
+        evaluation: Mapping[str, Any],
         contacts: tuple[Contact, ...],
         *,
         grasped: bool,
@@ -49,7 +49,7 @@ class TaskState(Protocol):
 
         Args:
             sim: SimplerEnv's environment.
-            told: what its ``evaluate`` says.
+            evaluation: what its ``evaluate`` says.
             contacts: what touches now.
             grasped: the fingers hold what :meth:`held` names.
         """

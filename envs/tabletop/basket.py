@@ -52,8 +52,8 @@ class Basket:
 
     def reached(self, table: Table, role: str, held: bool) -> bool:
         """It touches the basket from within the walls and is let go."""
-        thing, basket = table.objects[role], table.furniture
-        offset = (basket.pose.sp.inv() * thing.pose.sp).p
+        obj, basket = table.objects[role], table.furniture
+        offset = (basket.pose.sp.inv() * obj.pose.sp).p
         inside = bool(np.abs(offset[:2]).max() < INSIDE_HALF_M)
         sunk = bool(0.0 < offset[2] < FLOOR_HALF_M + WALL_HEIGHT_M)
-        return inside and sunk and touching(table.scene, thing, basket) and not held
+        return inside and sunk and touching(table.scene, obj, basket) and not held

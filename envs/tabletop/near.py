@@ -39,10 +39,10 @@ class Near:
     def reached(self, table: Table, role: str, held: bool) -> bool:
         """It stands near the goal, on the table, and is let go."""
         bodies = [table.table_scene.placements[part].body for part in (role, "goal")]
-        thing, goal = (table.objects[part].pose.sp.p for part in (role, "goal"))
+        obj, goal = (table.objects[part].pose.sp.p for part in (role, "goal"))
         rims = sum(body.half_size_m[0] for body in bodies)
-        gap = float(np.hypot(*(thing[:2] - goal[:2]))) - rims
+        gap = float(np.hypot(*(obj[:2] - goal[:2]))) - rims
         stood = table.rig.base_pose.p[2] + table.rig.surface_m + bodies[0].half_size_m[2]
         upright = rotation_matrix(table.objects[role].pose.sp.q)[2, 2] > _UPRIGHT
-        standing = bool(upright and abs(thing[2] - stood) < _RESTING_M)
+        standing = bool(upright and abs(obj[2] - stood) < _RESTING_M)
         return gap < self.gap_m and standing and not held

@@ -95,11 +95,11 @@ class ScriptedPickPlace:
     drop_m: float
     from_aim: bool
 
-    def fetch(self, state: State, thing: GraspTarget) -> FloatArray:
+    def fetch(self, state: State, obj: GraspTarget) -> FloatArray:
         """Come down over the object with open fingers, then close them."""
-        tcp, position = state.tcp_position, thing.position
+        tcp, position = state.tcp_position, obj.position
         # A tipped or raised object is grasped where it is, never below the table's clearance.
-        depth = self.surface_m + max(thing.grasp_height_m, self.clearance_m)
+        depth = self.surface_m + max(obj.grasp_height_m, self.clearance_m)
         distance = float(np.hypot(*(tcp[:2] - position[:2])))
         height = depth + np.clip((distance - 0.010) * 2.5, 0.0, self.hover_m)
         if distance < self.near_m and tcp[2] < depth + self.above_m:
@@ -108,16 +108,16 @@ class ScriptedPickPlace:
             state, np.array([*position[:2], height]), self.grip, keep_above_m=height
         )
 
-    def carry(self, state: State, thing: GraspTarget, target: FloatArray) -> FloatArray:
+    def carry(self, state: State, obj: GraspTarget, target: FloatArray) -> FloatArray:
         """Lift, move over the place where the object shall rest, lower, open.
 
         Args:
             state: what is true now.
-            thing: the object in the fingers.
+            obj: the object in the fingers.
             target: where its bottom shall rest, shape ``(3,)``.
         """
-        tcp, position = state.tcp_position, thing.position
-        resting = target[2] + thing.half_height_m + (tcp[2] - position[2]) + self.drop_m
+        tcp, position = state.tcp_position, obj.position
+        resting = target[2] + obj.half_height_m + (tcp[2] - position[2]) + self.drop_m
         goal = target[:2] + (tcp[:2] - position[:2])
         distance = float(np.hypot(*(tcp[:2] - goal)))
         height = resting + np.clip((distance - 0.012) * 2.0, 0.0, self.carry_m)
@@ -141,8 +141,8 @@ class ScriptedPickPlace:
         length = float(np.linalg.norm(delta))
         delta *= min(1.0, self.max_step_m / max(length, 1e-9))
         w, x, y, z = state.aim_quaternion if self.from_aim else state.tcp_quaternion
-        turn = (self.upright * Rotation.from_quat([x, y, z, w]).inv()).as_rotvec()
-        turn *= min(1.0, self.max_turn_rad / max(float(np.linalg.norm(turn)), 1e-9))
-        if np.linalg.norm(turn) < 0.02:
-            turn = np.zeros(3)
-        return np.concatenate([delta, turn, [gripper]])
+        rotvec = (self.upright * Rotation.from_quat([x, y, z, w]).inv()).as_rotvec()
+        rotvec *= min(1.0, self.max_turn_rad / max(float(np.linalg.norm(rotvec)), 1e-9))
+        if np.linalg.norm(rotvec) < 0.02:
+            rotvec = np.zeros(3)
+        return np.concatenate([delta, rotvec, [gripper]])

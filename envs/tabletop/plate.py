@@ -43,10 +43,10 @@ class Plate:
 
     def reached(self, table: Table, role: str, held: bool) -> bool:
         """It touches the plate from above and is let go."""
-        thing, plate = table.objects[role], table.furniture
-        offset = thing.pose.sp.p - plate.pose.sp.p
+        obj, plate = table.objects[role], table.furniture
+        offset = obj.pose.sp.p - plate.pose.sp.p
         height = offset[2] - HALF_HEIGHT_M
         inside = bool(np.hypot(offset[0], offset[1]) < RADIUS_M)
         highest = max(table.table_scene.placements[role].body.half_size_m) + 0.015
-        on_plate = inside and touching(table.scene, thing, plate) and 0.0 < height < highest
+        on_plate = inside and touching(table.scene, obj, plate) and 0.0 < height < highest
         return bool(on_plate) and not held

@@ -145,8 +145,8 @@ class Tabletop(BaseEnv):  # type: ignore[misc]
         for role, placement in self.table_scene.placements.items():
             half_yaw = placement.yaw_rad / 2
             height = placement.body.half_size_m[2] + surface_m
-            turn = [np.cos(half_yaw), 0.0, 0.0, np.sin(half_yaw)]
-            local = sapien.Pose([*placement.xy_m, height], turn)
+            quaternion = [np.cos(half_yaw), 0.0, 0.0, np.sin(half_yaw)]
+            local = sapien.Pose([*placement.xy_m, height], quaternion)
             self.objects[role].set_pose(base * local)
         if self.furniture is not None and self.table_scene.target_xy_m is not None:
             x, y = self.table_scene.target_xy_m

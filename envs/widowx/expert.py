@@ -48,12 +48,12 @@ def expert_action(env: Any, target: str = "named") -> FloatArray:
     Raises:
         ValueError: if ``target`` is neither.
     """
-    thing, state = target_of(env, target), env.unwrapped.state
-    funnel = _PICK_PLACE[env.unwrapped.task]
-    if thing.placed:
-        return funnel.towards(
-            state, np.array([*state.tcp_position[:2], REST_HEIGHT_M]), funnel.grip
+    obj, state = target_of(env, target), env.unwrapped.state
+    pick_place = _PICK_PLACE[env.unwrapped.task]
+    if obj.placed:
+        return pick_place.towards(
+            state, np.array([*state.tcp_position[:2], REST_HEIGHT_M]), pick_place.grip
         )
-    if thing.grasped:
-        return funnel.carry(state, thing, state.target_position)
-    return funnel.fetch(state, thing)
+    if obj.grasped:
+        return pick_place.carry(state, obj, state.target_position)
+    return pick_place.fetch(state, obj)

@@ -118,12 +118,12 @@ def test_rotation_is_an_axis_angle_in_the_base_frame(env: Any) -> None:
 
     obs, _ = env.reset(options={"scene": 0})
     start = Rotation.from_quat(np.roll(obs["tcp_quaternion"], -1))
-    turn = np.array([0.05, -0.04, 0.1])
+    rotvec = np.array([0.05, -0.04, 0.1])
     for _ in range(2):
-        env.step(np.concatenate([np.zeros(3), turn, [1.0]]))
+        env.step(np.concatenate([np.zeros(3), rotvec, [1.0]]))
     obs, *_ = env.step(np.array([0.0] * 6 + [1.0]))
     end = Rotation.from_quat(np.roll(obs["tcp_quaternion"], -1))
-    np.testing.assert_allclose((end * start.inv()).as_rotvec(), 2 * turn, atol=0.03)
+    np.testing.assert_allclose((end * start.inv()).as_rotvec(), 2 * rotvec, atol=0.03)
 
 
 def test_bad_actions_and_options_are_refused(env: Any) -> None:
@@ -187,8 +187,8 @@ def test_depth_and_camera_are_those_of_the_rig(env: Any) -> None:
     np.testing.assert_allclose(env.unwrapped.camera_matrix, matrix, rtol=1e-5)
     for index in range(3):
         env.reset(options={"scene": index})
-        place = env.unwrapped.state.named_position
-        column, row = ((env.unwrapped.pixel_of(place) + 1) / 2 * 96).astype(int)
-        away = float((np.asarray((BASE_POSE * sapien.Pose(place)).p) - eye) @ ahead)
+        position = env.unwrapped.state.named_position
+        column, row = ((env.unwrapped.pixel_of(position) + 1) / 2 * 96).astype(int)
+        away = float((np.asarray((BASE_POSE * sapien.Pose(position)).p) - eye) @ ahead)
         # The picture shows the object's surface, its place is its middle.
         assert 0.0 < away - env.unwrapped.depth[row, column] < 0.04

@@ -84,13 +84,13 @@ def test_the_expert_ends_where_the_goal_is(trials: dict[str, Trial], name: str) 
     infos: list[Any] = [frame.info for frame in trials[name].solved()]
     solved = next(info for info in infos if info["success"])
     assert solved["grasped"] == (name == "google-pick")
-    thing, start = (info["object_poses"][info["object"]][:3] for info in (solved, infos[0]))
+    obj, start = (info["object_poses"][info["object"]][:3] for info in (solved, infos[0]))
     if name == "google-pick":
-        assert thing[2] - start[2] > 0.03
+        assert obj[2] - start[2] > 0.03
         return
     goal = solved["object_poses"][solved["target"]][:3]
     reach = {"widowx-put-in": 0.055, "google-move-near": 0.052 + 0.05}[name]
-    assert np.abs(thing[:2] - goal[:2]).max() < reach < np.linalg.norm(start[:2] - goal[:2])
+    assert np.abs(obj[:2] - goal[:2]).max() < reach < np.linalg.norm(start[:2] - goal[:2])
     assert solved["goal_distance"] < infos[0]["goal_distance"] / 2
 
 

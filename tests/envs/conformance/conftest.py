@@ -52,8 +52,8 @@ class ToyEnv(gym.Env[Any, Any]):
         self.scene, self.disturbance = given.get("scene", 0), given.get("disturbance")
         rng = self.scene_rng(seed)
         self.elapsed, self.held, self.opening = 0, False, 1.0
-        self.tool, self.turn = np.array([0.29, 0.0, 0.14]), DOWN.copy()
-        self.thing = np.array([*rng.uniform((0.24, 0.05), (0.36, 0.15)), 0.015])
+        self.tool, self.orientation = np.array([0.29, 0.0, 0.14]), DOWN.copy()
+        self.obj = np.array([*rng.uniform((0.24, 0.05), (0.36, 0.15)), 0.015])
         self.goal = np.array([*rng.uniform((0.24, -0.12), (0.36, -0.06)), 0.0])
         return self.observe()
 
@@ -99,42 +99,42 @@ class ToyEnv(gym.Env[Any, Any]):
         self.tool = self.tool + way
 
     def rotate(self, vector: FloatArray) -> None:
-        self.turn = turned(self.turn, vector)
+        self.orientation = turned(self.orientation, vector)
 
     def squeeze(self, command: float) -> None:
         self.opening = float(np.clip(self.opening + 0.25 * command, 0.0, 1.0))
-        near = float(np.linalg.norm(self.thing - self.tool)) < 0.02
+        near = float(np.linalg.norm(self.obj - self.tool)) < 0.02
         self.held = self.opening < 0.5 and (self.held or near)
         if self.held:
-            self.thing = self.tool.copy()
+            self.obj = self.tool.copy()
         else:
-            self.thing = np.array([*self.thing[:2], 0.023 if self.over_goal() else 0.015])
+            self.obj = np.array([*self.obj[:2], 0.023 if self.over_goal() else 0.015])
 
     def over_goal(self) -> bool:
-        return float(np.linalg.norm(self.thing[:2] - self.goal[:2])) < 0.05
+        return float(np.linalg.norm(self.obj[:2] - self.goal[:2])) < 0.05
 
     def success(self) -> bool:
-        return self.over_goal() and self.thing[2] < 0.03
+        return self.over_goal() and self.obj[2] < 0.03
 
     def grasped(self) -> bool:
         return self.held
 
     def goal_distance(self) -> float | None:
-        there = float(np.linalg.norm(self.thing - self.goal))
+        there = float(np.linalg.norm(self.obj - self.goal))
         if self.grasped():
             return float(np.linalg.norm(self.tool - self.goal))
-        return there if self.success() else float(np.linalg.norm(self.tool - self.thing)) + there
+        return there if self.success() else float(np.linalg.norm(self.tool - self.obj)) + there
 
     def contacts(self) -> tuple[Contact, ...] | None:
         return (Contact("red cube", "left_finger", 3.0),) if self.held else ()
 
     def poses(self) -> dict[str, FloatArray]:
         upright = [1.0, 0.0, 0.0, 0.0]
-        things = {"red cube": self.thing, "plate": self.goal}
+        things = {"red cube": self.obj, "plate": self.goal}
         return {name: np.array([*at, *upright]) for name, at in things.items()}
 
     def tool_in_world(self) -> FloatArray:
-        return multiply(BASE, [*self.tool, *self.turn])
+        return multiply(BASE, [*self.tool, *self.orientation])
 
     def pixel_of(self, position: FloatArray) -> FloatArray:
         return np.array([(position[0] - 0.3) * 8, (position[1] - position[2]) * 5])
@@ -142,7 +142,7 @@ class ToyEnv(gym.Env[Any, Any]):
     def drawn(self) -> list[tuple[FloatArray, tuple[int, int, int]]]:
         return [
             (self.goal, (200, 200, 200)),
-            (self.thing, (200, 20, 20)),
+            (self.obj, (200, 20, 20)),
             (self.tool, (20, 20, 20)),
         ]
 
@@ -157,7 +157,7 @@ class ToyEnv(gym.Env[Any, Any]):
         obs = {
             "image": self.image(),
             "tcp_position": self.tool.copy(),
-            "tcp_quaternion": self.turn.copy(),
+            "tcp_quaternion": self.orientation.copy(),
             "gripper": np.array([self.opening]),
             "joint_positions": np.zeros(8),
         }
@@ -183,7 +183,7 @@ class ToyEnv(gym.Env[Any, Any]):
 def toy_expert(env: Any) -> FloatArray:
     """Go to the object, close, lift, go over the goal, lower, open, rise."""
     core = env.unwrapped
-    goal, opening = core.thing, 1.0
+    goal, opening = core.obj, 1.0
     if core.success() and not core.held:
         goal = np.array([*core.tool[:2], 0.15])
     elif core.held:
@@ -192,7 +192,7 @@ def toy_expert(env: Any) -> FloatArray:
         opening = -1.0 if far or core.tool[2] > 0.025 else 1.0
         if far and core.tool[2] < 0.08:
             goal = np.array([*core.tool[:2], 0.1])
-    elif np.linalg.norm(core.tool - core.thing) < 0.01:
+    elif np.linalg.norm(core.tool - core.obj) < 0.01:
         opening = -1.0
     way = goal - core.tool
     way *= min(1.0, 0.03 / max(float(np.linalg.norm(way)), 1e-9))

@@ -60,13 +60,15 @@ def wrong(check: str, name: str, **methods: Any) -> Wrong:
 def _euler(env: Any, vector: Any) -> None:
     from scipy.spatial.transform import Rotation
 
-    turn = Rotation.from_euler("XYZ", vector) * Rotation.from_quat(np.roll(env.turn, -1))
-    env.turn = np.roll(turn.as_quat(), 1)
+    orientation = Rotation.from_euler("XYZ", vector) * Rotation.from_quat(
+        np.roll(env.orientation, -1)
+    )
+    env.orientation = np.roll(orientation.as_quat(), 1)
 
 
 def _tool_frame(env: Any, vector: Any) -> None:
-    turn = [0.0, 0.0, 0.0, *turned([1.0, 0.0, 0.0, 0.0], vector)]
-    env.turn = multiply([0.0, 0.0, 0.0, *env.turn], turn)[3:]
+    orientation = [0.0, 0.0, 0.0, *turned([1.0, 0.0, 0.0, 0.0], vector)]
+    env.orientation = multiply([0.0, 0.0, 0.0, *env.orientation], orientation)[3:]
 
 
 def _latched(method: str) -> Callable[[Any], bool]:

@@ -105,8 +105,8 @@ class FakeSim:
         self._wanted = options.get("model_ids") or options.get("model_id")
         self._lay(placed)
         self._heights = {body.name: float(body.pose.p[2]) for body in self._things()}
-        told = {key: None for key in self.facts["reset_info"]}
-        return self.get_obs(), told
+        reported = {key: None for key in self.facts["reset_info"]}
+        return self.get_obs(), reported
 
     def _drawn(self) -> list[Body]:
         """Bodies that the picture shows."""
@@ -199,8 +199,14 @@ class FakeSim:
                 rests = self._support(body) if z < 5 else z
                 body.pose = Pose([x, y, rests], body.pose.q)
             body.velocity = body.velocity * 0.3
-        told = {"elapsed_steps": self._elapsed, **self.evaluate()}
-        return self.get_obs(), float(told["success"]), bool(told["success"]), False, told
+        reported = {"elapsed_steps": self._elapsed, **self.evaluate()}
+        return (
+            self.get_obs(),
+            float(reported["success"]),
+            bool(reported["success"]),
+            False,
+            reported,
+        )
 
     def _drag(self, body: Body, way: Any) -> None:
         body.pose = Pose(body.pose.p + way, body.pose.q)

@@ -57,10 +57,10 @@ class MoveNearInSceneEnv(FakeSim):  # type: ignore[misc]
         by_name = {body.name: body for body in self.episode_objs}
         pair = (self.scene["object"], self.scene["target"])
         if "init_xys" in placed:
-            for body, xy, turn in zip(
+            for body, xy, quaternion in zip(
                 self.episode_objs, placed["init_xys"], placed["init_rot_quats"], strict=True
             ):
-                body.pose = Pose([*xy, body.pose.p[2]], turn)
+                body.pose = Pose([*xy, body.pose.p[2]], quaternion)
             names = self._wanted
             pair = (names[placed["source_obj_id"]], names[placed["target_obj_id"]])
         self.episode_source_obj, self.episode_target_obj = (by_name[name] for name in pair)
@@ -122,8 +122,8 @@ class MoveNearInSceneEnv(FakeSim):  # type: ignore[misc]
             "success": solved,
         }
         stats = {key: values[key] for key in types["episode_stats"]}
-        told = {key: values[key] for key in types if key != "episode_stats"}
-        return {**told, "episode_stats": stats}
+        reported = {key: values[key] for key in types if key != "episode_stats"}
+        return {**reported, "episode_stats": stats}
 
 
 class FakePair(MoveNearInSceneEnv):

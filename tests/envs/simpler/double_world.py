@@ -112,10 +112,10 @@ class Robot:
         start = self.aim if self.kind == "widowx" else self.tcp
         angle = float(np.linalg.norm(action[3:6]))
         axis = action[3:6] / max(angle, 1e-9)
-        turn = [0, 0, 0, np.cos(angle / 2), *(np.sin(angle / 2) * axis)]
+        quaternion = [0, 0, 0, np.cos(angle / 2), *(np.sin(angle / 2) * axis)]
         follow = FOLLOW[self.kind]
         self.aim = np.concatenate(
-            [start[:3] + action[:3], multiply(turn, [0, 0, 0, *start[3:]])[3:]]
+            [start[:3] + action[:3], multiply(quaternion, [0, 0, 0, *start[3:]])[3:]]
         )
         turned = self.aim[3:] * np.sign(self.aim[3:] @ self.tcp[3:])
         self.tcp = self.tcp + follow * (np.concatenate([self.aim[:3], turned]) - self.tcp)
@@ -219,8 +219,8 @@ class Camera:
             *((b.pose.p, 16, (0.9, 0.2, 0.1)) for b in bodies if b.drawn),
             (tool, 6, (0.1, 0.1, 0.1)),
         ]
-        for place, size, rgb in spots:
-            seen = self._intrinsic @ (self.get_extrinsic_matrix()[:3] @ [*place, 1.0])
+        for position, size, rgb in spots:
+            seen = self._intrinsic @ (self.get_extrinsic_matrix()[:3] @ [*position, 1.0])
             column, row = (seen[:2] / seen[2]).clip(-1e4, 1e4)
             tall, wide = self.height / size, self.width / size / 1.3
             rows = slice(max(0, int(row - tall)), max(0, int(row + tall)))

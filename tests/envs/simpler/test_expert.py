@@ -51,9 +51,9 @@ def test_it_picks_the_can_and_holds_it(simpler: Callable[..., Any], scene: int) 
 
 def pick(*, grasped: bool = False, square: bool = True, **at: Any) -> PickState:
     centre = np.array(at.get("centre", (0.6, 0.0, 0.85)))
-    thing = Block(centre=centre, half_height=0.06, axis_rad=at.get("axis_rad", 0.0), square=square)
+    obj = Block(centre=centre, half_height=0.06, axis_rad=at.get("axis_rad", 0.0), square=square)
     tcp = np.array([*at.get("tool", (0.45, -0.2, 1.0)), 0.0, 1.0, 0.0, 0.0])
-    return PickState(tcp=tcp, thing=thing, rise_m=at.get("rise_m", 0.0), grasped=grasped)
+    return PickState(tcp=tcp, obj=obj, rise_m=at.get("rise_m", 0.0), grasped=grasped)
 
 
 def test_a_held_object_is_lifted_so_far_and_no_further() -> None:
@@ -68,8 +68,8 @@ def test_the_hand_leans_outwards_across_the_object(axis_rad: float) -> None:
     given = pick(square=False, axis_rad=axis_rad)
     tool = given.tcp
     for _ in range(60):  # an arm that makes a third of each turn
-        turn = pick_action(replace(given, tcp=tool))[3:6]
-        tool = np.concatenate([tool[:3], turned(tool[3:], 0.33 * turn)])
+        rotvec = pick_action(replace(given, tcp=tool))[3:6]
+        tool = np.concatenate([tool[:3], turned(tool[3:], 0.33 * rotvec)])
     axes = rotation_matrix(tool[3:])
     assert axes[2, 2] == pytest.approx(-np.cos(np.radians(30)), abs=0.01)
     assert axes[0, 2] == pytest.approx(np.sin(np.radians(30)), abs=0.01)  # away from the base
@@ -89,13 +89,13 @@ def test_other_tasks_of_google_robot_have_no_expert(simpler: Callable[..., Any])
 
 
 def state(axis_rad: float = 0.0, *, square: bool = False, **given: Any) -> State:
-    thing = Block(
+    obj = Block(
         centre=np.array([0.3, 0.0, 0.015]), half_height=0.015, axis_rad=axis_rad, square=square
     )
     target = Block(centre=np.array([0.25, 0.1, 0.0]), half_height=0.0, axis_rad=0.0, square=True)
     aim = np.array([0.3, 0.0, 0.1, 0.5**0.5, 0.0, 0.5**0.5, 0.0])
     kept = {"tcp_position": aim[:3], "grasped": False, "success": False, **given}
-    return State(aim=aim, thing=thing, target=target, **kept)
+    return State(aim=aim, obj=obj, target=target, **kept)
 
 
 @pytest.mark.parametrize(
@@ -105,15 +105,15 @@ def state(axis_rad: float = 0.0, *, square: bool = False, **given: Any) -> State
 def test_fingers_close_across_the_longer_side(
     axis_rad: float, square: bool, yaw_rad: float
 ) -> None:
-    turn = widowx_action(state(axis_rad, square=square))[3:6]
-    np.testing.assert_allclose(turn, [0.0, 0.0, yaw_rad], atol=1e-6)
+    rotvec = widowx_action(state(axis_rad, square=square))[3:6]
+    np.testing.assert_allclose(rotvec, [0.0, 0.0, yaw_rad], atol=1e-6)
 
 
 def test_a_long_object_may_need_a_quarter_turn() -> None:
-    turn = widowx_action(state(np.pi / 2))[3:6]
-    assert abs(turn[2]) == pytest.approx(0.25)  # as much as a step may turn
+    rotvec = widowx_action(state(np.pi / 2))[3:6]
+    assert abs(rotvec[2]) == pytest.approx(0.25)  # as much as a step may turn
     wanted = rotation_vector([1.0, 0.0, 0.0, 0.0], [np.cos(0.125), 0.0, 0.0, np.sin(0.125)])
-    np.testing.assert_allclose(np.abs(turn), wanted, atol=1e-9)
+    np.testing.assert_allclose(np.abs(rotvec), wanted, atol=1e-9)
 
 
 def test_steps_are_bounded_and_a_solved_task_is_left_alone() -> None:

@@ -34,7 +34,7 @@ MOVE = {
 }
 
 
-def places(env: Any, info: Any) -> dict[str, Any]:
+def positions(env: Any, info: Any) -> dict[str, Any]:
     """Where the objects stand in the world, by name."""
     base = env.sim.agent.robot.pose
     return {
@@ -60,10 +60,10 @@ def test_objects_stand_where_the_layout_says(
     assert info["instruction"] == said
     assert info["scene"] == 412
     assert (info["object"], info["target"]) == (layout["source"], layout["target"])
-    found = places(env, info)
+    found = positions(env, info)
     assert set(found) == set(layout["objects"])
-    for name, place in layout["objects"].items():
-        np.testing.assert_allclose(found[name], place["xy"], atol=1e-3)
+    for name, placement in layout["objects"].items():
+        np.testing.assert_allclose(found[name], placement["xy"], atol=1e-3)
     after = env.reset(options={"scene": 1})[1]
     assert after["instruction"] == before["instruction"]
     assert set(after["object_poses"]) == set(before["object_poses"])

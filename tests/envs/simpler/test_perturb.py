@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envs.simpler.distractor import COUNT, MODELS, places
+from envs.simpler.distractor import COUNT, MODELS, free_positions
 from envs.simpler.perturb import offered
 from envs.simpler.tasks import simpler_task
 
@@ -35,8 +35,8 @@ def test_each_changes_what_it_says(env: Any, name: str) -> None:
     assert rows[0]["disturbance"] == name
     seen = bool(np.any(rows[0]["image"] != clean[0]["image"]))
     assert seen == (name in ("camera_shifted", "lights_changed", "distractors"))
-    places = [row["object_poses"]["baked_green_cube_3cm"][:2] for row in (rows[0], rows[-1])]
-    moved = float(np.linalg.norm(places[1] - places[0]))
+    positions = [row["object_poses"]["baked_green_cube_3cm"][:2] for row in (rows[0], rows[-1])]
+    moved = float(np.linalg.norm(positions[1] - positions[0]))
     assert (moved > 0.02) == (name in ("object_pushed", "object_removed"))
     arm = bool(np.any(rows[4]["tcp_position"] != clean[4]["tcp_position"]))
     assert arm == (name in ("action_noise", "action_delay"))
@@ -58,13 +58,13 @@ def test_distractors_are_named_and_apart(env: Any) -> None:
 def test_places_keep_their_distance() -> None:
     taken = [np.array([-0.2, 0.05]), np.array([-0.1, -0.05])]
     for scene in range(50):
-        found = places("widowx", taken, scene)
+        found = free_positions("widowx", taken, scene)
         every = [*taken, *found]
         gaps = [np.linalg.norm(a - b) for k, a in enumerate(every) for b in every[:k]]
         assert min(gaps[1:]) >= 0.085
-        np.testing.assert_array_equal(found, places("widowx", taken, scene))
+        np.testing.assert_array_equal(found, free_positions("widowx", taken, scene))
     assert (
-        places(
+        free_positions(
             "google_robot",
             [np.array([x, 0.1 * y]) for x in (-0.3, -0.2, -0.1) for y in range(6)],
             0,

@@ -63,8 +63,8 @@ def test_a_room_without_a_table_is_refused(simpler: Callable[..., Any], missing:
 def test_the_gripper_pressing_its_own_links_is_no_contact(simpler: Callable[..., Any]) -> None:
     env = simpler(STACK)
     _, info = env.reset()
-    told = {contact.actor0.name for contact in env.sim._scene.get_contacts()}
-    assert "gripper_bar_link" in told
+    reported = {contact.actor0.name for contact in env.sim._scene.get_contacts()}
+    assert "gripper_bar_link" in reported
     assert {name for contact in info["contacts"] for name in contact[:2]} == {
         "arena",
         "baked_green_cube_3cm",
@@ -72,11 +72,11 @@ def test_the_gripper_pressing_its_own_links_is_no_contact(simpler: Callable[...,
     }
 
 
-def reach(env: Any, place: Any, steps: int = 25, gripper: float = 0.0) -> Any:
+def reach(env: Any, position: Any, steps: int = 25, gripper: float = 0.0) -> Any:
     """Go to a point of the base frame; the last info."""
     obs, info = env.look()
     for _ in range(steps):
-        way = np.clip(place - obs["tcp_position"], -0.08, 0.08)
+        way = np.clip(position - obs["tcp_position"], -0.08, 0.08)
         obs, *_, info = env.step(np.array([*way, 0.0, 0.0, 0.0, gripper]))
     return info
 
@@ -118,9 +118,9 @@ def test_what_hangs_over_its_goal_is_not_solved(simpler: Callable[..., Any], tas
     env = Looking(simpler(task))
     opens = 1.0 if task == STACK else -1.0
     info = env.look()[1]
-    thing = info["object_poses"][info["object"]][:3]
-    reach(env, thing, gripper=opens)
-    info = reach(env, thing, steps=6, gripper=-opens)
+    obj = info["object_poses"][info["object"]][:3]
+    reach(env, obj, gripper=opens)
+    info = reach(env, obj, steps=6, gripper=-opens)
     assert info["grasped"]
     over = info["object_poses"][info["target"]][:3] + np.array([0.0, 0.0, 0.045])
     info = reach(env, over, steps=40, gripper=-opens)
