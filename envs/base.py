@@ -100,8 +100,8 @@ class RobotEnv(Protocol):
 
     Attributes:
         robot: what its actions mean.
-        control_dt_s: seconds of a step.
-        horizon_steps: steps of an episode.
+        control_dt_s: seconds per step.
+        horizon_steps: steps per episode.
         disturbances: names that ``reset(options={"disturbance": ...})`` takes.
         scene_count: number of scenes; None where any index is one.
     """

@@ -32,7 +32,7 @@ def ask_expert(env: Any) -> NDArray[np.float64]:
     environment in an attribute ``expert = "module:function"``.
 
     Args:
-        env: in any state.
+        env: the environment, in any state.
 
     Returns:
         Action in the environment's units, shape ``(7,)``.

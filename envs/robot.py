@@ -30,13 +30,13 @@ class RobotSpec:
     axis-angle vector [rad], both in the robot base frame, then the gripper.
 
     Attributes:
-        name: as in :data:`ROBOTS`.
+        name: key in :data:`ROBOTS`.
         control_freq_hz: steps a second.
         gripper: whether the last number is an opening or a change of it.
         open_sign: sign of the gripper number that opens the fingers, +1 or -1.
         sticky_steps: steps for which SimplerEnv's policies repeat a relative gripper command once
             it is given; 1 for an absolute gripper.
-        max_steps: steps of an episode in SimplerEnv, where a task does not say otherwise.
+        max_steps: steps per episode in SimplerEnv, where a task does not say otherwise.
         joint_count: length of ``joint_positions``.
         links: regular expression that is found in the names of the robot's own bodies.
         fingers: the same for the hand, which may touch what it is to hold.
@@ -56,7 +56,7 @@ class RobotSpec:
 
     @property
     def control_dt_s(self) -> float:
-        """Seconds of a step."""
+        """Duration of a control step [s]."""
         return 1.0 / self.control_freq_hz
 
 

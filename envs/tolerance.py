@@ -14,7 +14,7 @@ class Tolerance:
     Attributes:
         reach_m: error along a commanded way of 5 cm, for an arm that lags its target.
         stray_m: way across the commanded one.
-        turn_rad: error of a commanded turn of 0.2 rad, and turn about other axes.
+        turn_rad: error of a commanded rotation of 0.2 rad, and rotation about other axes.
         frame_m: change of the base pose that tool poses in world and base frame imply.
         goal_m: difference between the goal distance and the one recomputed from poses; room for
             a goal point that is not the origin of the goal object.

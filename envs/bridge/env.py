@@ -47,7 +47,7 @@ class BridgeEnv(gym.Env[Any, Any]):
     Args:
         task: SimplerEnv's name of it, a key of :data:`envs.bridge.tasks.TASKS`.
         image_size: (height, width) of the image.
-        horizon_steps: steps of an episode; None for the task's own number.
+        horizon_steps: steps per episode; None for the task's own number.
         render_mode: None or ``"rgb_array"``.
 
     Raises:
@@ -160,7 +160,7 @@ class BridgeEnv(gym.Env[Any, Any]):
             RuntimeError: before the first reset.
         """
         if self.last is None:
-            msg = "no picture yet; call reset first"
+            msg = "no image yet; call reset first"
             raise RuntimeError(msg)
         return self.last[0]["image"].copy()
 

@@ -43,8 +43,8 @@ class Handling:
         half_height_m: height of its origin over what it rests on.
         quarter_turns: looks the same after a quarter turn; a long object only after half a turn.
         along_m: where along its own x axis it is grasped.
-        carry_m: height over its resting place at which it is carried.
-        drop_m: height over its resting place at which it is let go.
+        carry_m: height over its resting position at which it is carried.
+        drop_m: height over its resting position at which it is let go.
     """
 
     half_height_m: float

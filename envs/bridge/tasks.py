@@ -28,9 +28,9 @@ class BridgeTask:
         furniture: models that also stand there.
         table: sizes of models, a file of ``custom/``.
         stage: mesh of the room.
-        photograph: image laid behind the scene.
+        photograph: image shown behind the scene.
         scene_count: start configurations; SimplerEnv evaluates the first 24 of each task.
-        horizon_steps: steps of an episode, as ManiSkill registers them.
+        horizon_steps: steps per episode, as ManiSkill registers them.
     """
 
     name: str

@@ -1,14 +1,14 @@
-"""A battery that any environment is put through, ours or a user's own adapter.
+"""Conformance checks for any environment, built in or a user's own adapter.
 
-It tests what the values of :mod:`envs.base` mean, not only their shapes: that the tool goes where
-the action says, in the frame and unit it says, that nothing is remembered which should be true now,
-and that an episode can be run again.
+The checks test what the values of :mod:`envs.base` mean, not only their shapes: the tool moves as
+commanded in the declared frame and unit, reported values describe the current state rather than an
+earlier one, and an episode can be repeated.
 
 As a library::
 
     findings = check_env(lambda: make_env("widowx-put-on"))
 
-In a test of one's own adapter::
+In a test of your own adapter::
 
     @pytest.fixture(scope="module")
     def trial():

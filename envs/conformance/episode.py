@@ -1,4 +1,4 @@
-"""Checks of an episode: that it is its scene's alone, ends when it should, and refuses nonsense."""
+"""Episode checks: it depends on its scene alone, ends on time and rejects invalid input."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _actions(trial: Trial, seed: int, count: int) -> list[FloatArray]:
 
 
 def _difference(one: Any, two: Any, tolerance: float, at: str = "") -> str | None:
-    """The first place in which two nested values differ, or None."""
+    """Return the first difference between two nested values, or None."""
     if isinstance(one, dict):
         if not isinstance(two, dict) or one.keys() != two.keys():
             return f"{at}: other keys"
@@ -71,12 +71,13 @@ def repeatable(trial: Trial) -> None:
         text = _difference(one._asdict(), two._asdict(), trial.tolerance.repeat)
         if text:
             fail(
-                f"the second run of scene {trial.scenes[0]} is another episode: step {step}, {text}"
+                f"the second run of scene {trial.scenes[0]} differs from the first: "
+                f"step {step}, {text}"
             )
 
 
 def scene_changes(trial: Trial) -> None:
-    """Another scene is another start, and info says which."""
+    """Different scenes start differently, and info reports the scene index."""
     frames = {scene: trial.start(scene)[0] for scene in trial.scenes}
     if len(frames) < 2:
         text = "needs two scenes"
@@ -104,16 +105,16 @@ def _refused(trial: Trial, options: dict[str, Any], *words: str) -> None:
         return
     except Exception as error:
         fail(f"{options} must be a ValueError, got {type(error).__name__}: {error}")
-    fail(f"reset took {options} without a word")
+    fail(f"reset accepted {options} without an error")
 
 
 def unknown_options(trial: Trial) -> None:
-    """A mistyped option is a ValueError that lists the known ones."""
+    """A mistyped option raises a ValueError that lists the known ones."""
     _refused(trial, {"scen": 0}, "scen", "scene")
 
 
 def unknown_scene(trial: Trial) -> None:
-    """A scene that does not exist is a ValueError that says which do."""
+    """A scene that does not exist raises a ValueError that says which do."""
     _refused(trial, {"scene": -1}, "-1")
     count = trial.core.scene_count
     if count is not None:
@@ -121,7 +122,7 @@ def unknown_scene(trial: Trial) -> None:
 
 
 def disturbances(trial: Trial) -> None:
-    """Declared disturbances are taken and named in info; another one is a ValueError."""
+    """Declared disturbances are accepted and reported in info; others raise a ValueError."""
     names = tuple(trial.core.disturbances)
     _refused(trial, {"scene": trial.scenes[0], "disturbance": "earthquake"}, *names)
     for name in names:
@@ -129,11 +130,11 @@ def disturbances(trial: Trial) -> None:
         if reported != name:
             fail(f"asked for disturbance {name!r}, info says {reported!r}")
     if trial.reset().info["disturbance"] is not None:
-        fail("the disturbance of one episode is still there in the next")
+        fail("the disturbance of one episode is still reported in the next")
 
 
 def bad_action(trial: Trial) -> None:
-    """An action that is not 7 finite numbers is a ValueError, and nothing moves."""
+    """An action that is not 7 finite numbers raises a ValueError, and nothing moves."""
     good = trial.action()
     spoiled = [good.copy(), good.copy(), good[:6], np.append(good, 0.0), good[None]]
     spoiled[0][0], spoiled[1][6] = np.nan, np.inf
@@ -145,10 +146,10 @@ def bad_action(trial: Trial) -> None:
             continue
         except Exception as error:
             fail(f"action {action} must be a ValueError, got {type(error).__name__}: {error}")
-        fail(f"step took the action {action}")
+        fail(f"step accepted the invalid action {action}")
     elapsed = trial.step(good).info["elapsed_steps"]
     if elapsed != 1:
-        fail(f"refused actions counted as steps: elapsed_steps is {elapsed} after the first")
+        fail(f"rejected actions were counted as steps: elapsed_steps is {elapsed} after the first")
 
 
 def horizon(trial: Trial) -> None:
@@ -204,7 +205,7 @@ def _scribble(value: Any) -> None:
 
 
 def close_twice(trial: Trial) -> None:
-    """Closing an environment that is closed does nothing."""
+    """Closing an environment a second time does nothing."""
     trial.reset()
     trial.env.close()
     try:

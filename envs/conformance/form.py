@@ -1,4 +1,4 @@
-"""Checks of form: attributes, spaces, keys, types, units that a value alone can show."""
+"""Form checks: attributes, spaces, keys, types, and units that a single value reveals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _IMPOSSIBLE_FORCE_N = 5e3
 
 
 def attributes(trial: Trial) -> None:
-    """Robot, period and horizon are there and agree with each other."""
+    """Robot, control period and horizon are declared and agree with each other."""
     core = trial.core
     missing = [
         name
@@ -131,7 +131,7 @@ def object_poses(trial: Trial) -> None:
                 fail(f"pose of {name!r} must be 7 finite numbers, unit quaternion, got {pose!r}")
         for role in (info["object"], info["target"]):
             if role is not None and role not in info["object_poses"]:
-                fail(f"{role!r} is none of object_poses: {', '.join(info['object_poses'])}")
+                fail(f"{role!r} is not one of object_poses: {', '.join(info['object_poses'])}")
         if info["object"] == info["target"]:
             fail(f"object and target are both {info['object']!r}")
 

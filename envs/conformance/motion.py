@@ -1,4 +1,4 @@
-"""Checks of motion: the tool goes where an action says, in its frame, unit and sign."""
+"""Motion checks: the tool moves as commanded, in the declared frame, unit and sign."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AXES: Final = "xyz"
 
 
 def translation(trial: Trial) -> None:
-    """+5 cm along each base axis moves the tool by +5 cm along that axis and no other."""
+    """+5 cm along each base axis moves the tool by +5 cm along that axis only."""
     for axis in range(3):
         start, *_, end = trial.moved(axis)
         moved = end.obs["tcp_position"] - start.obs["tcp_position"]
@@ -28,7 +28,7 @@ def translation(trial: Trial) -> None:
 
 
 def rotation(trial: Trial) -> None:
-    """+0.2 rad about each base axis turns the tool by +0.2 rad about that axis and no other."""
+    """+0.2 rad about each base axis turns the tool by +0.2 rad about that axis only."""
     start = trial.settle(trial.reset())
     for axis in (2, 0, 1):
         rotvec = np.zeros(3)
@@ -43,11 +43,11 @@ def rotation(trial: Trial) -> None:
 
 
 def axis_angle(trial: Trial) -> None:
-    """A turn about an oblique axis, undone by its negative, ends where it began.
+    """A rotation about an oblique axis, undone by its negative, ends where it began.
 
     An axis-angle vector and its negative undo each other; Euler angles and their negatives do not:
     each pair then leaves the product of the two angles, here 0.04 rad, which five pairs add up.
-    An arm that makes less than half of a turn in its step may leave as much by its lag alone.
+    An arm that makes less than half of a rotation in one step may leave as much by its lag alone.
     """
     rotvec = np.array([0.0, 0.2, 0.2])
     start = trial.settle(trial.reset())
@@ -60,12 +60,12 @@ def axis_angle(trial: Trial) -> None:
     end = trial.settle(end)
     drift = rotation_vector(start.obs["tcp_quaternion"], end.obs["tcp_quaternion"])
     if np.linalg.norm(drift) > 0.1 and max(shares) < 0.5:
-        text = f"the arm makes at most {max(shares):.0%} of a turn in its step"
+        text = f"the arm makes at most {max(shares):.0%} of a rotation in one step"
         raise NotTestableError(text)
     if np.linalg.norm(drift) > 0.1:
         fail(
-            f"five turns by {_text(rotvec)} rad and back left {_text(drift)} rad: the rotation is "
-            "not read as an axis-angle vector"
+            f"five rotations by {_text(rotvec)} rad and back left {_text(drift)} rad: "
+            "the rotation is not read as an axis-angle vector"
         )
 
 
@@ -101,7 +101,7 @@ def base_frame(trial: Trial) -> None:
         if np.linalg.norm(change[:3]) > trial.tolerance.frame_m or np.linalg.norm(rotvec) > 0.01:
             fail(
                 "the base that tcp_pose_world and tcp_position imply moved by "
-                f"{_text(change[:3] * 1000)} mm and turned by {_text(rotvec)} rad"
+                f"{_text(change[:3] * 1000)} mm and rotated by {_text(rotvec)} rad"
             )
     start, *_, end = trial.moved(2)
     rise = end.info["tcp_pose_world"][2] - start.info["tcp_pose_world"][2]
@@ -114,10 +114,10 @@ def picture(trial: Trial) -> None:
     start, *_, end = trial.moved(2)
     before, after = start.obs["image"].astype(int), end.obs["image"].astype(int)
     if before.std() < 2.0:
-        fail(f"the picture is one colour: standard deviation {before.std():.2f} of 255")
+        fail(f"the image is a single colour: standard deviation {before.std():.2f} of 255")
     changed = float((np.abs(after - before).max(axis=2) > 16).mean())
     if changed < 0.002:
-        fail(f"the arm rose by 5 cm and {changed:.2%} of the picture changed")
+        fail(f"the arm rose by 5 cm and {changed:.2%} of the image changed")
 
 
 def _text(values: FloatArray) -> str:

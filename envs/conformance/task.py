@@ -1,4 +1,4 @@
-"""Checks of a task: distance, grasp and success say what is true now, and objects are drawn."""
+"""Task checks: distance, grasp and success describe the current state; objects are rendered."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def goal_distance(trial: Trial) -> None:
     with suppress(NotTestableError):
         frames += trial.solved()
     if all(frame.info["goal_distance"] is None for frame in frames):
-        text = "this task gives no goal distance"
+        text = "this task does not report a goal distance"
         raise NotTestableError(text)
     for frame in frames:
         reported, allowed = frame.info["goal_distance"], _expected_distances(frame)
@@ -80,7 +80,7 @@ def goal_distance(trial: Trial) -> None:
 
 
 def _release(frames: tuple[Frame, ...]) -> int:
-    """Index of the first frame in which the object is held no more, after it was."""
+    """Index of the first frame in which the object is no longer held after a grasp."""
     held = [bool(frame.info["grasped"]) for frame in frames]
     if True not in held:
         text = "the expert never held the object"
@@ -98,7 +98,7 @@ def grasp_now(trial: Trial) -> None:
     height = object_position(frames[0].info)[2]
     lifted = [frame for frame in frames if _is_lifted(frame, height)]
     if lifted and not any(frame.info["grasped"] for frame in lifted):
-        fail("the tool carried the object off the table and grasped was never true")
+        fail("the tool lifted the object off the table, but grasped was never true")
     open_again = [frame for frame in frames if frame.obs["gripper"][0] > 0.95]
     late = [frame for frame in open_again if frame.info["grasped"]]
     if late:
@@ -149,7 +149,7 @@ def contact_of_grasp(trial: Trial) -> None:
     held = [frame.info for frame in trial.solved() if frame.info["grasped"]]
     reported = [info for info in held if info["contacts"] is not None]
     if not reported:
-        text = "no contacts are given while the object is held"
+        text = "contacts are not reported while the object is held"
         raise NotTestableError(text)
     for info in reported:
         names = {name for contact in info["contacts"] or () for name in contact[:2]}
@@ -168,7 +168,7 @@ def objects_drawn(trial: Trial) -> None:
         frame = trial.start(scene)[0]
         at = np.asarray(pixel_of(object_position(frame.info)))
         if np.abs(at).max() >= 1.0:
-            fail(f"{frame.info['object']!r} of scene {scene} is outside the picture: {at}")
+            fail(f"{frame.info['object']!r} of scene {scene} is outside the image: {at}")
         others = [np.asarray(pixel_of(p[:3])) for p in frame.info["object_poses"].values()]
         starts.append((scene, frame, at, others))
     compared = 0
@@ -180,10 +180,10 @@ def objects_drawn(trial: Trial) -> None:
         if change < 3.0:
             fail(
                 f"{frame.info['object']!r} stands at {at.round(2)} in scene {scene} and not in "
-                f"{other}, yet the pictures there are alike ({change:.1f} of 255): not drawn?"
+                f"{other}, yet the images look alike there ({change:.1f} of 255): not drawn?"
             )
     if not compared:
-        text = "the objects of these scenes stand too near to each other's places"
+        text = "the objects of these scenes stand too close to each other's positions"
         raise NotTestableError(text)
 
 

@@ -1,4 +1,4 @@
-"""The environment under test, and how a check talks to it."""
+"""The environment under test, as the checks use it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ViolationError(AssertionError):
 
 
 class NotTestableError(Exception):
-    """This check cannot be made here; the text says what is missing."""
+    """This check cannot run here; the text says what is missing."""
 
 
 def fail(text: str) -> NoReturn:
@@ -57,7 +57,7 @@ class Frame(NamedTuple):
 
 
 def object_position(info: Info) -> FloatArray:
-    """Where the object to be moved is, metres in the base frame, shape ``(3,)``."""
+    """Return the position of the object to be moved, metres in the base frame, shape ``(3,)``."""
     return info["object_poses"][info["object"]][:3]
 
 
@@ -68,8 +68,8 @@ class Trial:
         make: makes the environment.
         expert: gives the action that brings the task nearer to its end, from the environment
             (privileged); the environment's own by default. Without one the checks that need a
-            solved task are not made.
-        scenes: indices to look at; by default four from all over, the first among them.
+            solved task cannot run.
+        scenes: scene indices to test; by default four spread over all scenes, including the first.
         tolerance: how exact the simulator must be; by default what the environment names in an
             attribute ``tolerance``, else the usual.
     """
@@ -116,16 +116,16 @@ class Trial:
 
     @property
     def tolerance(self) -> Tolerance:
-        """How exact the simulator must be."""
+        """Allowed deviations of the simulator."""
         return self._tolerance or getattr(self.core, "tolerance", None) or Tolerance()
 
     @property
     def scenes(self) -> tuple[int, ...]:
-        """Scenes to look at."""
+        """Indices of the scenes to test."""
         if self._scenes:
             return self._scenes
         count = self.core.scene_count
-        # Neighbours often differ in one object only, so four are taken from all over.
+        # Neighbours often differ in one object only, so four are spread over all scenes.
         return tuple(range(4)) if count is None else tuple(range(0, count, -(-count // 4)))
 
     def close(self) -> None:
@@ -135,11 +135,11 @@ class Trial:
             self.forget()
 
     def forget(self) -> None:
-        """Take the environment for gone; the next check makes another."""
+        """Drop the closed environment; the next check makes another."""
         self._env = None
 
     def reset(self, scene: int | None = None, **options: Any) -> Frame:
-        """Begin an episode of a scene (default: the first to look at)."""
+        """Begin an episode of a scene (default: the first to test)."""
         index = self.scenes[0] if scene is None else scene
         return Frame(*deepcopy(self.env.reset(options={"scene": index, **options})))
 
@@ -205,7 +205,7 @@ class Trial:
             try:
                 frames = self._solve(self._expert)
             except NoExpertError as error:
-                text = "needs a solved episode and the environment has no expert: give expert="
+                text = "needs a solved episode, but the environment lacks an expert: give expert="
                 raise NotTestableError(text) from error
             self._solved = (*frames, *self._undo(frames))
         if not any(frame.info["success"] for frame in self._solved):

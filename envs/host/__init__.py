@@ -1,4 +1,4 @@
-"""An environment in a process of its own, of this Python or of another one.
+"""An environment in a separate process, of this Python or of another one.
 
 The simulator may then crash, hang or need packages that the policy cannot live with: its end costs
 one episode. :class:`envs.host.hosted.HostedEnv` is the environment as the loop sees it; ``child``

@@ -20,7 +20,7 @@ class BlankEnv:
 
     Args:
         image_size: height and width of the image, pixels.
-        horizon_steps: steps of an episode.
+        horizon_steps: steps per episode.
     """
 
     control_dt_s = 0.2

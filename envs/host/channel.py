@@ -101,7 +101,7 @@ class Channel:
         """
         magic, tree_size, listed_size, inline_size = _PREFIX.unpack(self._read(_PREFIX.size, until))
         if magic != MAGIC or tree_size + listed_size > _LARGEST_TREE:
-            msg = f"what was received is no message: it begins with {magic!r}"
+            msg = f"what was received is not a message: it begins with {magic!r}"
             raise ChannelClosedError(msg)
         content = memoryview(self._read(tree_size + listed_size + inline_size, until))
         tree, content = bytes(content[:tree_size]), content[tree_size:]

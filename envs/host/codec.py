@@ -70,7 +70,7 @@ def decode(tree: bytes, arrays: list[Array]) -> Any:
 
     Args:
         tree: JSON.
-        arrays: as :func:`encode` gave them; they become part of the value.
+        arrays: arrays from :func:`encode`; they become part of the value.
 
     Raises:
         ValueError: if the bytes are not what :func:`encode` writes.

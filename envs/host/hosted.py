@@ -24,8 +24,8 @@ class Deadlines:
 
     Attributes:
         make_s: making the environment, with the start of Python and the simulator's imports.
-        reset_s: a reset, which may load a scene and compile shaders.
-        step_s: a step, an image for people, or another call.
+        reset_s: timeout of a reset, which may load a scene and compile shaders.
+        step_s: timeout of a step, a rendering, or another call.
     """
 
     make_s: float = 600.0
@@ -47,7 +47,7 @@ class Deadlines:
 
 @final
 class HostedEnv:
-    """An environment by name, in a process of its own.
+    """An environment by name, in a separate process.
 
     It is what :func:`envs.make_env` gives as far as the loop can see: the attributes of the
     contract (``robot``, ``control_dt_s``, spaces, …) are those of the environment, what it raises
@@ -56,7 +56,7 @@ class HostedEnv:
     the next reset starts a fresh one, also after :meth:`close`.
 
     Args:
-        name: as :func:`envs.make_env` takes it, known to the other Python.
+        name: environment name for :func:`envs.make_env`, known to the other Python.
         kwargs: arguments of the environment: plain values and arrays.
         python: interpreter of the environment; None takes this one.
         deadlines: longest times of calls.

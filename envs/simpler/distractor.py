@@ -1,4 +1,4 @@
-"""Further objects on the table that nobody asks for."""
+"""Distractor objects on the table."""
 
 from __future__ import annotations
 

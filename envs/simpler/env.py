@@ -47,17 +47,17 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
 
     ``info`` also has ``benchmark_success``, SimplerEnv's own verdict, which for some tasks remembers
     and is true of an object that is held over its goal, and ``not_drawn``, names of objects that are
-    on the table and not in the picture.
+    on the table and not in the image.
 
     Args:
         task: SimplerEnv's name of it, a key of :data:`envs.simpler.tasks.TASKS`.
         shader: ``"ibl"``, or ``"rt"`` to trace rays as SimplerEnv packages its drawer tasks; a
             reset then takes about a minute without a GPU.
-        image_size: (height, width) of the picture; None for SimplerEnv's own.
+        image_size: (height, width) of the image; None for SimplerEnv's own.
         overlay: lay the real photograph behind the scene ("visual matching").
-        missing: what to do about objects without a picture: ``"refuse"`` the scene or ``"list"``
+        missing: what to do about objects that are not rendered: ``"refuse"`` the scene or ``"list"``
             them.
-        horizon_steps: steps of an episode; None for SimplerEnv's own number.
+        horizon_steps: steps per episode; None for SimplerEnv's own number.
         render_mode: None or ``"rgb_array"``.
 
     Raises:
@@ -138,7 +138,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
 
         Raises:
             ValueError: if an option is unknown or its value is not allowed.
-            NotDrawnError: if an object of the scene has no picture, or there is no table.
+            NotDrawnError: if an object of the scene is not rendered, or the table is missing.
         """
         super().reset(seed=seed)
         if seed is not None:
@@ -192,13 +192,13 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         return np.array([0.0] * 6 + [float(opens)])
 
     def render(self) -> Any:
-        """The policy's picture, uint8 ``(H, W, 3)``.
+        """The policy's image, uint8 ``(H, W, 3)``.
 
         Raises:
             RuntimeError: before the first reset.
         """
         if self._image is None:
-            msg = "no picture yet; call reset first"
+            msg = "no image yet; call reset first"
             raise RuntimeError(msg)
         return self._image.copy()
 
@@ -209,13 +209,13 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
             self._sim = None
 
     def pixel_of(self, position: FloatArray) -> FloatArray:
-        """Project a point of the base frame into the policy's picture.
+        """Project a point of the base frame into the policy's image.
 
         Args:
             position: metres in the base frame, shape ``(3,)``.
 
         Returns:
-            (x right, y down) in [-1, 1] over the picture, shape ``(2,)``.
+            (x right, y down) in [-1, 1] over the image, shape ``(2,)``.
         """
         camera = self.sim._cameras[self.task.camera].camera
         base = self.sim.agent.robot.pose
@@ -247,7 +247,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         return lay(sim, more)
 
     def _check_drawn(self) -> None:
-        """Refuse or note objects that the picture lacks."""
+        """Refuse or note objects that are not rendered."""
         sim = self.sim
         if self.task.kind not in (Kind.OPEN_DRAWER, Kind.CLOSE_DRAWER, Kind.PUT_IN_DRAWER):
             require_table(sim)
@@ -255,7 +255,7 @@ class SimplerTaskEnv(gym.Env[dict[str, Any], NDArray[Any]]):
         self._not_drawn = not_drawn({**self._task_state.bodies(sim), **distractors})
         if self._not_drawn and self._missing == "refuse":
             msg = (
-                f"scene {self._scene} of {self.task.name!r} has objects without a picture: "
+                f"scene {self._scene} of {self.task.name!r} has objects that are not rendered: "
                 f"{', '.join(self._not_drawn)}; their visual files are missing from "
                 f"{sim.asset_root}/models. Complete the assets, leave the scene out, or give "
                 "missing='list'"

@@ -2,7 +2,7 @@
 
 WidowX's is here, Google Robot's for picks in :mod:`envs.simpler.pick_expert`. Neither has memory or
 stages, so that they can go on from any state that a policy leaves behind.
-Heights follow a funnel: the tool may come down only as far as it is above its goal.
+The tool may descend only as far as it is centred above its goal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FINGERTIP_M: Final = 0.021
 HOVER_M: Final = 0.06
 """Height above the grasp from which the tool comes down."""
 CARRY_M: Final = 0.07
-"""Height above the resting place at which an object is carried."""
+"""Height above the resting position at which an object is carried."""
 REST_HEIGHT_M: Final = 0.16
 """Height of the tool when the work is done, above the robot's base."""
 NEAR_M: Final = 0.007

@@ -25,7 +25,7 @@ _WORDS: Final[Mapping[str, str]] = {
 
 
 def takes_layouts(task: SimplerTask) -> bool:
-    """Whether a task can be laid with other objects: one object of any kind, or a pair."""
+    """Whether a task can be reset with other objects: one object of any kind, or a pair."""
     if task.kind is Kind.PICK:
         return not task.orientations
     return task.kind in (Kind.MOVE_NEAR, Kind.PUT_ON, Kind.PUT_IN)
@@ -44,7 +44,7 @@ def read_layout(task: SimplerTask, given: Any) -> Layout:
     if not takes_layouts(task) or layout.kind != task.kind.value:
         fitting = [t.name for t in TASKS.values() if takes_layouts(t) and t.kind == layout.kind]
         msg = (
-            f"{task.name!r} cannot be laid for {layout.kind!r}; that is taken by: "
+            f"{task.name!r} cannot be reset to layout kind {layout.kind!r}; that is taken by: "
             f"{', '.join(fitting)}"
         )
         raise ConfigError(msg)
@@ -52,7 +52,7 @@ def read_layout(task: SimplerTask, given: Any) -> Layout:
 
 
 def layout_start(layout: Layout, scene: int) -> SceneStart:
-    """How a laid scene begins.
+    """Return the reset options of a layout.
 
     Raises:
         ConfigError: if the scene's number is negative.

@@ -41,7 +41,7 @@ class Perturbation:
         scene: index of the scene, which alone decides when and how hard.
 
     Raises:
-        ValueError: if the task has no such disturbance; the text lists those it has.
+        ValueError: if the task does not have this disturbance; the text lists those it has.
     """
 
     def __init__(self, task: SimplerTask, name: str | None, scene: int) -> None:
@@ -92,7 +92,7 @@ class Perturbation:
         """The action that reaches the arm.
 
         Args:
-            action: as given, shape ``(7,)``.
+            action: the commanded action, shape ``(7,)``.
             step: steps since the reset.
             rest: action that reaches it while none has arrived yet.
         """

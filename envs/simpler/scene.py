@@ -22,7 +22,7 @@ class SceneStart(NamedTuple):
     """Arguments of SimplerEnv's reset; made again each time, since it writes into them.
 
     Attributes:
-        seed: draws what the options leave open: looks of the robot, place of the cabinet.
+        seed: draws what the options leave open: looks of the robot, position of the cabinet.
         options: as ``env.reset`` takes them.
     """
 

@@ -34,11 +34,11 @@ _GENERAL: Final = ("PutOnInSceneEnv", "MoveNearInSceneEnv")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What may be chosen about the picture.
+    """Rendering options.
 
     Attributes:
         shader: a name of :data:`SHADERS`.
-        image_size: (height, width) of the picture; None for SimplerEnv's own.
+        image_size: (height, width) of the image; None for SimplerEnv's own.
         overlay: lay the real photograph over the background, as the published evaluation does.
     """
 
@@ -82,7 +82,7 @@ def make_simulator(task: SimplerTask, settings: Settings) -> Any:
 
 
 def _configured(environment: Any, task: SimplerTask, settings: Settings) -> Any:
-    """The class with other pictures; its ready-made configuration would overrule arguments."""
+    """The class with other rendering options; its ready-made configuration would overrule arguments."""
 
     class Configured(environment):  # type: ignore[misc]
         def _setup_prepackaged_env_init_config(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _configured(environment: Any, task: SimplerTask, settings: Settings) -> Any:
 
         def _additional_prepackaged_config_reset(self, options: dict[str, Any]) -> Any:
             rebuild = super()._additional_prepackaged_config_reset(options)
-            if not settings.overlay:  # a drawer's photograph belongs to the place of the robot
+            if not settings.overlay:  # a drawer's photograph belongs to the position of the robot
                 self.rgb_overlay_img = None
             return rebuild
 

@@ -38,7 +38,7 @@ class SimplerTask:
         kind: what is to be done.
         robot: name of a :class:`envs.robot.RobotSpec`.
         camera: camera that SimplerEnv's policies see through.
-        horizon_steps: steps of an episode.
+        horizon_steps: steps per episode.
         scene_count: start configurations; None where SimplerEnv draws them.
         orientations: how the can lies, in the order of the scenes; empty for other tasks.
     """

@@ -1,4 +1,4 @@
-"""Objects that have physics but no picture: no policy can be blamed for not finding them."""
+"""Objects that are simulated but not rendered (missing visual mesh)."""
 
 from __future__ import annotations
 

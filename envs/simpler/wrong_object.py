@@ -30,7 +30,7 @@ def wrong_object(
     """Another object is in the fingers, near the target, or on it; another drawer is open.
 
     Args:
-        kind: of the task.
+        kind: kind of the task.
         sim: SimplerEnv's environment.
         others: poses in the world of objects that are neither the named one nor its target.
         begun: poses by name at the start of the episode.

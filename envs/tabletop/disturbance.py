@@ -1,4 +1,4 @@
-"""Things that go wrong: each disturbance is fixed by its name and the scene index.
+"""Disturbances: each disturbance is fixed by its name and the scene index.
 
 They make real failures in quantity for studies of a monitor. What happens, when and how hard is
 drawn from the scene index alone, so that the same disturbed scene can be run again with another
@@ -62,7 +62,7 @@ def make_disturbance(name: str, index: int) -> Disturbance:
     """Draw disturbance ``name`` for scene ``index``.
 
     Raises:
-        ValueError: if there is no such disturbance; the message lists those that exist.
+        ValueError: if the disturbance does not exist; the message lists those that exist.
 
     >>> make_disturbance("action_delay", 3) == make_disturbance("action_delay", 3)
     True

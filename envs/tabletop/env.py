@@ -46,7 +46,7 @@ class TabletopEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
         camera: name of one of the rig's cameras; its first by default.
         image_size: (height, width) of the policy's image; the rig's by default.
         render_size: (height, width) of the image for people.
-        horizon_steps: steps of an episode.
+        horizon_steps: steps per episode.
         render_mode: None or ``"rgb_array"``.
 
     Raises:

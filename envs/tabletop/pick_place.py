@@ -1,7 +1,7 @@
-"""The scripted experts' way of handling: a pure function of what is on the table now.
+"""Scripted pick and place: a pure function of what is on the table now.
 
 It has no memory and no stages to restart, so it can label any state that a learner or a recovery
-gets into. Heights follow a funnel: the tool may come down only as far as it is above its goal.
+gets into. The tool may descend only as far as it is centred above its goal.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class GraspTarget:
     """The object that is to be moved, as it is now.
 
     Attributes:
-        position: of its centre, shape ``(3,)``.
-        half_height_m: of it.
+        position: position of its centre, shape ``(3,)``.
+        half_height_m: half of its height.
         grasp_height_m: height of the tool over the table at which it is grasped.
         grasped: the fingers hold it.
         placed: it is where it should be.
@@ -38,7 +38,7 @@ class GraspTarget:
 
 
 def target_of(env: Any, target: str) -> GraspTarget:
-    """What has to be known of the named or the other object.
+    """Return what the expert needs to know about the named or the other object.
 
     Args:
         env: a :class:`envs.tabletop.env.TabletopEnv`, in any state.
@@ -71,13 +71,13 @@ class ScriptedPickPlace:
         upright: orientation of the tool at work.
         surface_m: height of the table in the base frame.
         clearance_m: least height of the tool over the table.
-        max_step_m: longest way of a step.
-        max_turn_rad: largest turn of a step.
+        max_step_m: largest translation per step.
+        max_turn_rad: largest rotation per step.
         near_m: distance to the object's axis at which the fingers close.
         above_m: height over the grasp at which they do.
         hover_m: height over the grasp from which the tool comes down.
-        carry_m: height over the resting place at which an object is carried.
-        drop_m: height over the resting place at which an object is let go.
+        carry_m: height over the resting position at which an object is carried.
+        drop_m: height over the resting position at which an object is let go.
         from_aim: steps start where the controller wants the tool and not where it is: for an arm
             that lags far behind.
     """
@@ -109,7 +109,7 @@ class ScriptedPickPlace:
         )
 
     def carry(self, state: State, obj: GraspTarget, target: FloatArray) -> FloatArray:
-        """Lift, move over the place where the object shall rest, lower, open.
+        """Lift, move over the position where the object is to rest, lower, open.
 
         Args:
             state: what is true now.

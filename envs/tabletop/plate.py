@@ -16,7 +16,7 @@ __all__ = ["Plate"]
 
 RADIUS_M: Final = 0.06
 HALF_HEIGHT_M: Final = 0.004
-# sapien's cylinders lie along x; this turn stands them up.
+# sapien's cylinders lie along x; this rotation stands them up.
 _UPRIGHT: Final = sapien.Pose(q=[0.70710678, 0.0, 0.70710678, 0.0])
 
 

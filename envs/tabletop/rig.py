@@ -23,7 +23,7 @@ Triple = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rig:
-    """A robot, its place, its table and its cameras.
+    """A robot, its position, its table and its cameras.
 
     Attributes:
         robot: what its actions mean.

@@ -61,12 +61,12 @@ class Placement:
     """One object and where it starts.
 
     Attributes:
-        colour: as an instruction says it.
-        shape: as an instruction says it.
+        colour: colour as named in instructions.
+        shape: shape as named in instructions.
         body: size of that shape.
         rgb: linear RGB.
-        xy_m: place in the base frame.
-        yaw_rad: turn about the vertical.
+        xy_m: position in the base frame.
+        yaw_rad: rotation about the vertical.
     """
 
     colour: str
@@ -91,7 +91,7 @@ class Scene:
         phrase: the instruction, with ``{named}`` and ``{goal}`` where the objects' names go.
         named: the object that the instruction wants moved.
         other: another object.
-        target_xy_m: place of the goal; None where the object is to be picked up only.
+        target_xy_m: position of the goal; None where the object is to be picked up only.
         goal: the object that is the goal, where the goal is an object and no furniture.
     """
 
@@ -129,7 +129,7 @@ class Spread:
 
     Attributes:
         salt: first word of every scene's seed; changing it changes all scenes.
-        phrase: as in :class:`Scene`.
+        phrase: wording, see :class:`Scene`.
         shapes: every object that an instruction can name.
         source_x_m: where the two objects stand.
         source_y_m: the same along y.

@@ -25,7 +25,7 @@ _LIGHTS: Final = (
     ((-0.4, -0.5, -1.0), (0.5, 0.5, 0.5)),
 )
 """Direction and linear RGB of each lamp."""
-# sapien's cylinders lie along x; this turn stands them up.
+# sapien's cylinders lie along x; this rotation stands them up.
 _UPRIGHT: Final = sapien.Pose(q=[0.70710678, 0.0, 0.70710678, 0.0])
 
 
@@ -98,7 +98,7 @@ class Tabletop(BaseEnv):  # type: ignore[misc]
                 light.color = (np.asarray(colour) * factor).tolist()
 
     def _load_scene(self, options: dict[str, Any]) -> None:
-        # ManiSkill builds once by itself, before anybody could name a scene.
+        # ManiSkill builds once by itself, before a scene can be chosen.
         self.table_scene: Scene = options.get("table_scene") or draw_scene(self._spread, 0)
         rig = self.rig
         self._static_box("table", rig.table_centre_m, rig.table_half_size_m)
@@ -156,7 +156,7 @@ class Tabletop(BaseEnv):  # type: ignore[misc]
         self.agent.robot.set_pose(base)
 
     def evaluate(self) -> dict[str, Any]:
-        """Nothing: the task reads its own state, once a step."""
+        """Return nothing: the task reads its own state once per step."""
         return {}
 
     def _get_obs_extra(self, info: dict[str, Any]) -> dict[str, Any]:
