@@ -1,6 +1,6 @@
 """Calibration record: the signals of successful rollouts, and the thresholds fitted on them.
 
-It is fitted offline (:mod:`monitor.study.calibrate`) and only read here.
+It is fitted offline (:mod:`monitor.study.calibration.calibrate`) and only read here.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def calibrate(
     they are too few for alpha, and says how many are missing.
     """
     from monitor.config import load_config
-    from monitor.study.calibrate import calibrate as fit
+    from monitor.study.calibration.calibrate import calibrate as fit
     from monitor.trace import check_writable
 
     check_writable(out.parent)

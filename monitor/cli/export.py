@@ -36,11 +36,11 @@ def export(
         raise ConfigError(msg)
     written: list[Path] = []
     if parquet:
-        from monitor.study.export import export_parquet
+        from monitor.study.export.parquet import export_parquet
 
         written += export_parquet(run, out=out)
     if lerobot is not None:
-        from monitor.study.lerobot import export_lerobot
+        from monitor.study.export.lerobot import export_lerobot
 
         written.append(export_lerobot(run, lerobot))
     if as_json:

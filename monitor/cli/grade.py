@@ -12,11 +12,11 @@ from monitor.cli import options
 from monitor.cli.output import emit, emit_json, emit_table
 
 if TYPE_CHECKING:
-    from monitor.study.agreement import Estimate
-    from monitor.study.episodes import Run
-    from monitor.study.grade import Grade
-    from monitor.study.indicators import Measured
-    from monitor.study.ratings import Ratings
+    from monitor.study.quality.agreement import Estimate
+    from monitor.study.quality.grade import Grade
+    from monitor.study.quality.indicators import Measured
+    from monitor.study.quality.ratings import Ratings
+    from monitor.study.runs import Run
 
 __all__ = ["grade"]
 
@@ -54,11 +54,11 @@ def grade(
     the episodes and measures the agreement on the others. --with applies a fitted grade.
     """
     from monitor.errors import ConfigError
-    from monitor.study.episodes import Run
-    from monitor.study.grade import Grade
-    from monitor.study.grade_fit import GradePlan, fit_grade
-    from monitor.study.indicators import measure_run
-    from monitor.study.ratings import Ratings, read_ratings
+    from monitor.study.quality.grade import Grade
+    from monitor.study.quality.grade_fit import GradePlan, fit_grade
+    from monitor.study.quality.indicators import measure_run
+    from monitor.study.quality.ratings import Ratings, read_ratings
+    from monitor.study.runs import Run
     from monitor.trace import check_writable
 
     if sheet is None and saved is None and not experts:
@@ -98,7 +98,7 @@ def grade(
 
 
 def _write(sheet: Path, run: Run, *, as_json: bool) -> None:
-    from monitor.study.ratings import write_sheet
+    from monitor.study.quality.ratings import write_sheet
 
     films = write_sheet(run, sheet)
     if as_json:
@@ -117,8 +117,8 @@ def _show(
     as_json: bool,
 ) -> None:
     """Print the grade of each episode and, with expert scores, the agreement."""
-    from monitor.study.agreement import icc
-    from monitor.study.grade_fit import agree
+    from monitor.study.quality.agreement import icc
+    from monitor.study.quality.grade_fit import agree
 
     episodes: list[dict[str, Any]] = [
         {

@@ -11,7 +11,7 @@ from monitor.cli import options
 from monitor.cli.output import emit, emit_json, emit_table
 
 if TYPE_CHECKING:
-    from monitor.study.safety import SafetyEvent
+    from monitor.study.quality.safety import SafetyEvent
 
 __all__ = ["quality"]
 
@@ -49,9 +49,9 @@ def quality(
     Collisions, dropped, tilted and displaced objects with step and magnitude; smoothness of the
     joints.
     """
-    from monitor.study.episodes import Run
-    from monitor.study.quality import judge_run, sum_up
-    from monitor.study.safety import SafetyLimits
+    from monitor.study.quality.judge import judge_run, sum_up
+    from monitor.study.quality.safety import SafetyLimits
+    from monitor.study.runs import Run
 
     limits = SafetyLimits(
         tilt_deg=tilt_deg, moved_m=moved_m, drop_m=drop_m, collision_n=collision_n

@@ -25,7 +25,7 @@ def report(
 
     One self-contained HTML file about one or several runs, and a PNG next to it.
     """
-    from monitor.study.report import write_report
+    from monitor.study.report.page import write_report
 
     written = write_report(runs, out=out)
     if as_json:

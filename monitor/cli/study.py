@@ -65,8 +65,8 @@ def study_monitor(
     from monitor.config import load_config
     from monitor.errors import ConfigError
     from monitor.rollout import parse_scenes
-    from monitor.study.evaluate import StudyPlan
-    from monitor.study.evaluate import evaluate as run_study
+    from monitor.study.monitor_study import StudyPlan
+    from monitor.study.monitor_study import evaluate as run_study
     from monitor.trace import check_writable
 
     one_thread()

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from monitor.jsonable import jsonable
-from monitor.study.episodes import Episode, Run
-from monitor.study.intervals import Paired, Rate, mcnemar_exact, wilson
+from monitor.study.runs import Episode, Run
+from monitor.study.statistics.intervals import Paired, Rate, mcnemar_exact, wilson
 from monitor.study.summary import detection
 
 __all__ = ["Effect", "Findings", "Watched", "findings"]

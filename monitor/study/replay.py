@@ -12,7 +12,7 @@ from monitor.config import MonitorConfig
 from monitor.jsonable import jsonable
 from monitor.pipeline import Monitor
 from monitor.records import Decision, Evidence
-from monitor.study.episodes import Run
+from monitor.study.runs import Run
 
 __all__ = ["EpisodeReplay", "Replay", "decide_again", "replay_run"]
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from monitor.study.detection import PREFIXES, bootstrap_auroc, prefix_peak
-from monitor.study.episodes import OUTCOMES, Episode, Run
-from monitor.study.intervals import wilson
-from monitor.study.quality import judge_run, sum_up
+from monitor.study.quality.judge import judge_run, sum_up
+from monitor.study.runs import OUTCOMES, Episode, Run
+from monitor.study.statistics.detection import PREFIXES, bootstrap_auroc, prefix_peak
+from monitor.study.statistics.intervals import wilson
 from monitor.trace import RunFolder
 
 __all__ = ["build_summary", "detection", "summarise"]
@@ -31,8 +31,8 @@ def build_summary(run: RunFolder) -> dict[str, Any]:
     counted against the policy), ``lead_steps`` (from the first alert of a failure to its end),
     ``calibrated``, ``faults`` (episodes by code), ``by_disturbance``, ``benchmark_rate`` (the
     published criterion: ``benchmark_success`` of the last info of completed episodes; None where
-    the environment gives none), ``execution`` and ``safety`` (see :mod:`monitor.study.quality`;
-    None where the trace holds no joints, no objects).
+    the environment gives none), ``execution`` and ``safety`` (see
+    :mod:`monitor.study.quality.judge`; None where the trace holds no joints, no objects).
     """
     return summarise(Run.load(run))
 

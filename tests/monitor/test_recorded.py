@@ -11,8 +11,8 @@ import pytest
 from monitor.catalogue import CATALOGUE
 from monitor.config import parse_config
 from monitor.recorded import RENAMED_METRICS
-from monitor.study.episodes import Run
 from monitor.study.replay import replay_run
+from monitor.study.runs import Run
 from monitor.study.summary import build_summary
 from monitor.trace import RunFolder, RunWriter, TraceError
 
@@ -46,8 +46,8 @@ def test_its_summary_is_as_it_was(run: Path) -> None:
 def test_it_is_reported_and_exported(run: Path) -> None:
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("matplotlib")
-    from monitor.study.export import export_parquet
-    from monitor.study.report import write_report
+    from monitor.study.export.parquet import export_parquet
+    from monitor.study.report.page import write_report
 
     assert all(path.stat().st_size for path in write_report([run]))
     steps = pandas.read_parquet(export_parquet(run)[0])

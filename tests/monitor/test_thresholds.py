@@ -78,7 +78,7 @@ def test_thresholds_of_two_sources_that_are_not_in_order_are_refused() -> None:
 def test_a_run_reads_back_with_the_thresholds_that_were_in_force(
     tmp_path: Path, fitted: Calibration
 ) -> None:
-    from monitor.study.episodes import Run
+    from monitor.study.runs import Run
 
     config = from_yaml(tmp_path, "controller: {tau_recover: 0.3}\n")
     header = {
@@ -101,7 +101,7 @@ def test_a_run_reads_back_with_the_thresholds_that_were_in_force(
 def test_a_run_of_an_earlier_version_keeps_what_was_in_force_then(
     tmp_path: Path, fitted: Calibration, calibrated: bool
 ) -> None:
-    from monitor.study.episodes import Run
+    from monitor.study.runs import Run
 
     config = MonitorConfig.model_validate({"controller": {"tau_recover": 0.3}})
     dumped = config.model_dump(mode="json")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from monitor.errors import CalibrationError
 from monitor.rollout.recorders.hidden import FOLDER
 from monitor.rollout.recorders.npz import episode_path
-from monitor.study.episodes import Episode, Run
+from monitor.study.runs import Episode, Run
 
 __all__ = ["Labelled", "Parts", "deal", "read_labelled"]
 

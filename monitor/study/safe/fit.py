@@ -13,11 +13,11 @@ from monitor.errors import CalibrationError, ConfigError, unknown_name
 from monitor.metrics.probe_file import ProbeFile, ProbeHeader
 from monitor.metrics.safe import failure_curve
 from monitor.records import FloatArray
-from monitor.study.conformal import episodes_needed, functional_band
-from monitor.study.episodes import Run
+from monitor.study.runs import Run
 from monitor.study.safe.data import Labelled, Parts, deal, read_labelled
 from monitor.study.safe.judge import ProbeReport, judge
 from monitor.study.safe.train import Training, train
+from monitor.study.statistics.conformal import episodes_needed, functional_band
 
 __all__ = ["FitResult", "fit_band", "fit_probe"]
 

@@ -12,9 +12,9 @@ from monitor.jsonable import jsonable
 from monitor.metrics.probe_file import ProbeFile
 from monitor.metrics.safe import failure_curve
 from monitor.records import FloatArray
-from monitor.study.detection import PREFIXES, Auroc, auroc, bootstrap_auroc, prefix_peak
-from monitor.study.intervals import Rate, wilson
 from monitor.study.safe.data import Labelled, Parts
+from monitor.study.statistics.detection import PREFIXES, Auroc, auroc, bootstrap_auroc, prefix_peak
+from monitor.study.statistics.intervals import Rate, wilson
 
 __all__ = ["Alarms", "Comparison", "ProbeReport", "judge"]
 

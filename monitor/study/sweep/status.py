@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from monitor.study.intervals import Rate, wilson
+from monitor.study.statistics.intervals import Rate, wilson
 from monitor.study.sweep.plan import Cell, SweepPlan
 from monitor.trace import read_lines
 

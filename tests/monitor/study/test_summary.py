@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from monitor.study.detection import auroc, prefix_peak
-from monitor.study.episodes import Run
+from monitor.study.runs import Run
+from monitor.study.statistics.detection import auroc, prefix_peak
 from monitor.study.summary import build_summary
 from monitor.trace import RunFolder
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from monitor.study.episodes import Run
 from monitor.study.merge import merge_runs
+from monitor.study.runs import Run
 from monitor.study.sweep import FleetResult, SweepPlan, read_status, run_fleet
 from monitor.trace import RunFolder, TraceError
 

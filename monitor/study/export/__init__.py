@@ -1,0 +1,1 @@
+"""Recorded runs in other formats: Parquet and LeRobot data sets."""

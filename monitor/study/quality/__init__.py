@@ -1,0 +1,1 @@
+"""Execution, safety and grades of recorded episodes, and how far raters agree on them."""

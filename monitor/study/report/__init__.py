@@ -1,0 +1,1 @@
+"""The report page about recorded runs: its figures, tables and template."""

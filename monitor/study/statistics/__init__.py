@@ -1,0 +1,1 @@
+"""Figures of two classes of episodes: intervals, tests, AUROC, conformal ranks, probabilities."""
