@@ -55,7 +55,7 @@ def grade(
     """
     from monitor.errors import ConfigError
     from monitor.study.quality.grade import Grade
-    from monitor.study.quality.grade_fit import GradePlan, fit_grade
+    from monitor.study.quality.grade_fit import GradeConfig, fit_grade
     from monitor.study.quality.indicators import measure_run
     from monitor.study.quality.ratings import Ratings, read_ratings
     from monitor.study.runs import Run
@@ -83,13 +83,13 @@ def grade(
         fitted.check(loaded)
         _show(fitted, measured, ratings, (), ratings.episodes, as_json=as_json)
         return
-    plan = GradePlan(
+    config = GradeConfig(
         train_share=train_share,
         seed=seed,
         collision_penalty=collision_penalty,
         failure_penalty=failure_penalty,
     )
-    found = fit_grade(loaded, measured, ratings, plan)
+    found = fit_grade(loaded, measured, ratings, config)
     _show(found.grade, measured, ratings, found.train, found.test, as_json=as_json)
     if out is not None:
         found.grade.save(out)

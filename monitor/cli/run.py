@@ -30,9 +30,9 @@ __all__ = ["run"]
 def _read_file(context: typer.Context, file: Path | None) -> Path | None:
     """Let a file give the options that the command line does not."""
     if file is not None:
-        from monitor.study.sweep import load_plan
+        from monitor.study.sweep import load_sweep
 
-        context.default_map = load_plan(file).run_options()
+        context.default_map = load_sweep(file).run_options()
     return file
 
 

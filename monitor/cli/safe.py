@@ -45,13 +45,13 @@ def safe(
     `metrics: {safe: FILE}` in a monitor configuration runs the probe.
     """
     from monitor.cli.session import one_thread
-    from monitor.study.safe.fit import fit_probe
+    from monitor.study.safe.fit import fit_safe_probe
     from monitor.study.safe.train import Training
     from monitor.trace import check_writable
 
     one_thread()
     check_writable(out.parent)
-    fitted = fit_probe(
+    fitted = fit_safe_probe(
         runs,
         alpha,
         Training(units=units, epochs=epochs, penalty=penalty, seed=seed),

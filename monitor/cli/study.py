@@ -65,8 +65,7 @@ def study_monitor(
     from monitor.config import load_config
     from monitor.errors import ConfigError
     from monitor.rollout import parse_scenes
-    from monitor.study.monitor_study import StudyPlan
-    from monitor.study.monitor_study import evaluate as run_study
+    from monitor.study.monitor_study import StudyConfig, run_monitor_study
     from monitor.trace import check_writable
 
     one_thread()
@@ -80,8 +79,8 @@ def study_monitor(
     elif monitor.calibration is not None:
         msg = "give --calibrate-on or --calibration, not both: the one fits what the other reads"
         raise ConfigError(msg)
-    result = run_study(
-        StudyPlan(
+    result = run_monitor_study(
+        StudyConfig(
             out=out,
             env=env,
             policy=policy.policy,

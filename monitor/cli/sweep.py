@@ -23,7 +23,7 @@ from monitor.cli.groups import (
 from monitor.cli.output import Exit, emit, emit_json, emit_table
 
 if TYPE_CHECKING:
-    from monitor.study.sweep import SweepPlan, SweepStatus
+    from monitor.study.sweep import SweepConfig, SweepStatus
 
 __all__ = ["sweep"]
 
@@ -50,16 +50,16 @@ def sweep(
     Every part is an ordinary run folder below --out and can be read while the sweep runs. Ctrl-C
     keeps what is finished; `--resume` runs the rest.
     """
-    from monitor.study.sweep import load_plan, read_status, run_fleet
+    from monitor.study.sweep import load_sweep, read_status, run_fleet
 
-    plan = load_plan(file)
+    config = load_sweep(file)
     if status:
-        _show(read_status(plan, out), as_json=as_json)
+        _show(read_status(config, out), as_json=as_json)
         return
-    _check_names(plan)
+    _check_names(config)
     with _progress() as watch:
         result = run_fleet(
-            plan,
+            config,
             out,
             jobs=jobs,
             resume=resuming.resume,
@@ -71,10 +71,10 @@ def sweep(
         raise typer.Exit(Exit.EARLY)
 
 
-def _check_names(plan: SweepPlan) -> None:
+def _check_names(config: SweepConfig) -> None:
     """Refuse what does not exist before the first process starts."""
-    for cell in plan.cells():
-        chosen = cell.options(plan)
+    for cell in config.cells():
+        chosen = cell.options(config)
         group_of(PolicyOptions, chosen).check()
         group_of(EnvOptions, chosen).check()
         group_of(MonitorOptions, chosen).check()

@@ -44,7 +44,7 @@ from monitor.study.findings import Findings, findings
 from monitor.study.runs import Run
 from monitor.study.summary import build_summary
 
-__all__ = ["KINDS", "StudyPlan", "StudyResult", "evaluate"]
+__all__ = ["KINDS", "StudyConfig", "StudyResult", "run_monitor_study"]
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ KINDS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudyPlan:
+class StudyConfig:
     """What to study.
 
     Attributes:
@@ -79,7 +79,7 @@ class StudyPlan:
         env_kwargs: arguments of the environment.
         policy_kwargs: arguments of the policy.
         seed: seed of every episode.
-        max_steps: limit of steps an episode.
+        max_steps: largest number of steps per episode.
         jobs: arms that run at the same time, each in its own process.
         keep_hidden: keep the policy's features of every step next to the traces.
     """
@@ -142,43 +142,43 @@ class _Arm:
 Makers = tuple[Callable[[], Any], Callable[[], Any]]
 
 
-def evaluate(plan: StudyPlan, makers: Makers | None = None) -> StudyResult:
+def run_monitor_study(study: StudyConfig, makers: Makers | None = None) -> StudyResult:
     """Run a study, or what is missing of it.
 
     Args:
-        plan: what to study.
-        makers: make environment and policy; None makes them by the names in ``plan``. They must
-            be picklable for ``plan.jobs > 1``.
+        study: configuration of the study.
+        makers: make environment and policy; None makes them by the names in ``study``. They must
+            be picklable for ``study.jobs > 1``.
 
     Raises:
         ConfigError: scenes overlap, or there are none.
         CalibrationError: too few successes among ``calibrate_on``.
-        TraceError: the folder holds a study with another plan.
+        TraceError: the folder holds a study with another configuration.
     """
-    _check(plan)
-    makers = _by_name(plan) if makers is None else makers
-    calibration = plan.calibration
+    _check(study)
+    makers = _by_name(study) if makers is None else makers
+    calibration = study.calibration
     complete = True
     folders = {}
-    if plan.calibrate_on:
-        arm = _Arm(name="calibration", specs=_specs(plan, plan.calibrate_on))
-        complete = _run_arm(plan, arm, None, makers)
-        folders[arm.name] = plan.out / arm.name
-        calibration = calibrate([folders[arm.name]], plan.alpha)
-        calibration.save(plan.out / "calibration.json")
+    if study.calibrate_on:
+        arm = _Arm(name="calibration", specs=_specs(study, study.calibrate_on))
+        complete = _run_arm(study, arm, None, makers)
+        folders[arm.name] = study.out / arm.name
+        calibration = calibrate([folders[arm.name]], study.alpha)
+        calibration.save(study.out / "calibration.json")
     arms = [
         _Arm(name=f"{prefix}-{scenes}", specs=specs, act=act)
         for prefix, act in (("watch", False), ("act", True))
-        if plan.acting or not act
+        if study.acting or not act
         for scenes, specs in (
-            ("clean", _specs(plan, plan.clean)),
-            ("disturbed", _specs(plan, plan.disturbed, plan.kinds)),
+            ("clean", _specs(study, study.clean)),
+            ("disturbed", _specs(study, study.disturbed, study.kinds)),
         )
         if specs
     ]
     if complete:
-        complete = _run_arms(plan, arms, calibration, makers)
-    found = {arm.name: plan.out / arm.name for arm in arms}
+        complete = _run_arms(study, arms, calibration, makers)
+    found = {arm.name: study.out / arm.name for arm in arms}
     folders.update({name: path for name, path in found.items() if path.exists()})
     runs = {name: Run.load(path) for name, path in folders.items()}
     result = StudyResult(
@@ -190,50 +190,54 @@ def evaluate(plan: StudyPlan, makers: Makers | None = None) -> StudyResult:
         folders=folders,
         calibration=calibration,
     )
-    (plan.out / "study.json").write_text(dumps(result.to_json(), indent=2) + "\n", encoding="utf-8")
-    (plan.out / "study.md").write_text(result.to_text() + "\n", encoding="utf-8")
+    (study.out / "study.json").write_text(
+        dumps(result.to_json(), indent=2) + "\n", encoding="utf-8"
+    )
+    (study.out / "study.md").write_text(result.to_text() + "\n", encoding="utf-8")
     return result
 
 
 def _run_arms(
-    plan: StudyPlan, arms: Sequence[_Arm], calibration: Calibration | None, makers: Makers
+    study: StudyConfig, arms: Sequence[_Arm], calibration: Calibration | None, makers: Makers
 ) -> bool:
-    if plan.jobs == 1:
+    if study.jobs == 1:
         # Not in a generator: an interrupted arm ends the study, the next must not start.
-        return all(_run_arm(plan, arm, calibration, makers) for arm in arms)
+        return all(_run_arm(study, arm, calibration, makers) for arm in arms)
     # Spawned, because a fork copies the simulator's threads in whatever state they are.
     with ProcessPoolExecutor(
-        min(plan.jobs, len(arms)),
+        min(study.jobs, len(arms)),
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=_begin_process,
+        initializer=_start_process,
         initargs=(os.getpid(),),
     ) as pool:
-        done = [pool.submit(_run_arm, plan, arm, calibration, makers) for arm in arms]
+        done = [pool.submit(_run_arm, study, arm, calibration, makers) for arm in arms]
         return all([future.result() for future in done])
 
 
-def _run_arm(plan: StudyPlan, arm: _Arm, calibration: Calibration | None, makers: Makers) -> bool:
+def _run_arm(
+    study: StudyConfig, arm: _Arm, calibration: Calibration | None, makers: Makers
+) -> bool:
     """Run one arm, or what is missing of it; False if it was interrupted."""
     make_env, make_policy = makers
     env, policy = make_env(), make_policy()
     try:
         low, high = action_bounds(env)
-        controller = plan.config.controller.model_copy(update={"enforce": arm.act})
+        controller = study.config.controller.model_copy(update={"enforce": arm.act})
         monitor = Monitor(
-            adapt_config(plan.config.model_copy(update={"controller": controller}), env, policy),
+            adapt_config(study.config.model_copy(update={"controller": controller}), env, policy),
             action_low=low,
             action_high=high,
             calibration=calibration,
         )
         header = run_header(
-            env_name=plan.env,
+            env_name=study.env,
             env=env,
-            policy_name=plan.policy,
+            policy_name=study.policy,
             monitor=monitor,
             specs=arm.specs,
-            env_kwargs=plan.env_kwargs,
-            policy_kwargs=plan.policy_kwargs,
-            seed=plan.seed,
+            env_kwargs=study.env_kwargs,
+            policy_kwargs=study.policy_kwargs,
+            seed=study.seed,
         )
         swept = run_episodes(
             env,
@@ -241,18 +245,18 @@ def _run_arm(plan: StudyPlan, arm: _Arm, calibration: Calibration | None, makers
             monitor,
             arm.specs,
             files=RunFiles(
-                folder=plan.out / arm.name,
+                folder=study.out / arm.name,
                 header=header,
                 resume=True,
                 retry_errors=True,
                 summarise=build_summary,
             ),
             observers=[
-                _Told(arm.name, len(arm.specs)),
-                *([HiddenRecorder(plan.out / arm.name)] if plan.keep_hidden else []),
+                _EpisodeLogger(arm.name, len(arm.specs)),
+                *([HiddenRecorder(study.out / arm.name)] if study.keep_hidden else []),
             ],
             remake=make_env,
-            max_steps=plan.max_steps,
+            max_steps=study.max_steps,
         )
     finally:
         env.close()
@@ -260,59 +264,59 @@ def _run_arm(plan: StudyPlan, arm: _Arm, calibration: Calibration | None, makers
 
 
 @final
-class _Told:
-    """Logs one line an episode."""
+class _EpisodeLogger:
+    """Log one line per episode."""
 
     def __init__(self, arm: str, count: int) -> None:
         self._arm, self._count = arm, count
 
     def on_start(self, start: EpisodeStart) -> None:
-        """Nothing yet."""
+        """Ignore the start of an episode."""
 
     def on_step(self, record: StepRecord) -> None:
-        """Nothing."""
+        """Ignore a step."""
 
     def on_end(self, result: EpisodeResult) -> None:
-        """Say how it went."""
-        log.info(
-            "%s %d/%d: scene %d %s", self._arm, result.episode + 1, self._count, result.scene,
-            result.outcome,
-        )  # fmt: skip
+        """Log the outcome of an episode."""
+        place = f"{self._arm} {result.episode + 1}/{self._count}"
+        log.info("%s: scene %d %s", place, result.scene, result.outcome)
 
 
-def _specs(plan: StudyPlan, scenes: Sequence[int], kinds: Sequence[str] = ()) -> list[EpisodeSpec]:
+def _specs(
+    study: StudyConfig, scenes: Sequence[int], kinds: Sequence[str] = ()
+) -> list[EpisodeSpec]:
     def options(place: int) -> dict[str, str]:
         return {"disturbance": kinds[place % len(kinds)]} if kinds else {}
 
     return [
-        EpisodeSpec(scene=scene, seed=plan.seed, options=options(place))
+        EpisodeSpec(scene=scene, seed=study.seed, options=options(place))
         for place, scene in enumerate(scenes)
     ]
 
 
-def _check(plan: StudyPlan) -> None:
-    if not plan.clean and not plan.disturbed:
+def _check(study: StudyConfig) -> None:
+    if not study.clean and not study.disturbed:
         msg = "no scenes to study; name clean or disturbed ones"
         raise ConfigError(msg)
-    if plan.disturbed and not plan.kinds:
+    if study.disturbed and not study.kinds:
         msg = "disturbed scenes need at least one kind of disturbance"
         raise ConfigError(msg)
-    shared = set(plan.calibrate_on) & {*plan.clean, *plan.disturbed}
+    shared = set(study.calibrate_on) & {*study.clean, *study.disturbed}
     if shared:
         msg = (
             f"scenes {sorted(shared)[:5]} are to be calibrated on and to be studied; the promised "
             "rate holds on unseen scenes, so keep them apart"
         )
         raise ConfigError(msg)
-    if plan.jobs < 1:
-        msg = f"jobs {plan.jobs}: at least 1"
+    if study.jobs < 1:
+        msg = f"jobs {study.jobs}: at least 1"
         raise ConfigError(msg)
 
 
-def _by_name(plan: StudyPlan) -> Makers:
+def _by_name(study: StudyConfig) -> Makers:
     return (
-        partial(_make_env, plan.env, dict(plan.env_kwargs)),
-        partial(_make_policy, plan.policy, dict(plan.policy_kwargs)),
+        partial(_make_env, study.env, dict(study.env_kwargs)),
+        partial(_make_policy, study.policy, dict(study.policy_kwargs)),
     )
 
 
@@ -328,8 +332,8 @@ def _make_policy(name: str, kwargs: Mapping[str, Any]) -> Any:
     return load_policy(name, **kwargs)
 
 
-def _begin_process(parent: int) -> None:
-    """One thread a process, before torch is imported there; log lines to stderr."""
+def _start_process(parent: int) -> None:
+    """Allow one thread, before torch is imported in the process, and log to stderr."""
     os.environ[PARENT_PID] = str(parent)
     end_with_parent()
     os.environ["OMP_NUM_THREADS"] = "1"

@@ -21,7 +21,7 @@ SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class StepDifference:
     """One value that did not come out as recorded."""
 
     episode: int
@@ -80,7 +80,7 @@ class Replay:
     episodes: Sequence[EpisodeReplay]
     steps: int
     differing: int
-    differences: Sequence[Difference]
+    differences: Sequence[StepDifference]
     recorded_by: str | None = None
 
     @property
@@ -160,7 +160,7 @@ def replay_run(
         one.number: (one.outcome, one.steps) for one in loaded.episodes
     }
     traces.update({number: (None, steps) for number, steps in loaded.unfinished.items()})
-    found: list[Difference] = []
+    found: list[StepDifference] = []
     episodes = []
     for number in sorted(traces):
         outcome, steps = traces[number]
@@ -200,7 +200,7 @@ def decide_again(monitor: Monitor, steps: Sequence[Mapping[str, Any]]) -> Iterat
         yield monitor.replay(Evidence.from_json(step["evidence"]))
 
 
-def _differences(step: Mapping[str, Any], decision: Decision) -> Iterator[Difference]:
+def _differences(step: Mapping[str, Any], decision: Decision) -> Iterator[StepDifference]:
     """Compare as JSON: what is on disk is all that a reader has."""
     pairs: list[tuple[str, Any, Any]] = [
         ("score", step["score"], jsonable(decision.score)),
@@ -217,7 +217,7 @@ def _differences(step: Mapping[str, Any], decision: Decision) -> Iterator[Differ
     pairs += [(name, before.get(name), now.get(name)) for name in sorted({*before, *now})]
     for field, recorded, replayed in pairs:
         if recorded != replayed:
-            yield Difference(
+            yield StepDifference(
                 episode=step["episode"],
                 step=step["step"],
                 field=field,

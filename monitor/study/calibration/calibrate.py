@@ -66,22 +66,8 @@ def calibrate(
     usable = [(run, one) for run in loaded for one in run.of("success") if one.disturbance is None]
     _check_once(usable)
     tails, thresholds = usable[1::2], usable[0::2]
-    missing = 2 * episodes_needed(alpha) - 1 - len(usable)
-    if missing > 0:
-        msg = (
-            f"alpha {alpha:g} needs {len(usable) + missing} successful undisturbed episodes, half "
-            f"for the thresholds and half for the signals' tables; found {len(usable)}: record "
-            f"{missing} more, or allow a larger alpha"
-        )
-        raise CalibrationError(msg)
-    touched = sum(_touched(one) for _, one in usable)
-    if touched:
-        log.warning(
-            "in %d of %d episodes the monitor stepped in, so their scores are cut short; record "
-            "with --watch-only for a promise that holds",
-            touched,
-            len(usable),
-        )
+    _check_enough(len(usable), alpha)
+    _warn_touched([one for _, one in usable])
     first = loaded[0]
     settings = _watching(first.config if config is None else config)
     fitted_noise = fit_noise(_distances(tails), settings.belief) if noise else None
@@ -215,6 +201,28 @@ def _check_same(runs: Sequence[Run], *, own_config: bool) -> None:
     if own_config and len(hashes) > 1:
         msg = "the runs were scored by different configurations; say which one with `config`"
         raise CalibrationError(msg)
+
+
+def _check_enough(usable: int, alpha: float) -> None:
+    missing = 2 * episodes_needed(alpha) - 1 - usable
+    if missing > 0:
+        msg = (
+            f"alpha {alpha:g} needs {usable + missing} successful undisturbed episodes, half "
+            f"for the thresholds and half for the signals' tables; found {usable}: record "
+            f"{missing} more, or allow a larger alpha"
+        )
+        raise CalibrationError(msg)
+
+
+def _warn_touched(episodes: Sequence[Episode]) -> None:
+    touched = sum(map(_touched, episodes))
+    if touched:
+        log.warning(
+            "in %d of %d episodes the monitor stepped in, so their scores are cut short; record "
+            "with --watch-only for a promise that holds",
+            touched,
+            len(episodes),
+        )
 
 
 def _check_once(usable: Sequence[tuple[Run, Episode]]) -> None:

@@ -238,13 +238,18 @@ def _write_tasks(path: Path, tasks: Mapping[str, int]) -> None:
         "index_columns": ["task"],
         "column_indexes": [],
         "columns": [
-            {"name": name, "field_name": name, "pandas_type": kind, "numpy_type": numpy_kind,
-             "metadata": None}
+            {
+                "name": name,
+                "field_name": name,
+                "pandas_type": kind,
+                "numpy_type": numpy_kind,
+                "metadata": None,
+            }
             for name, (kind, numpy_kind) in kinds.items()
         ],
         "creator": {"library": "pyarrow", "version": arrow.__version__},
         "pandas_version": "2.0.0",
-    }  # fmt: skip
+    }
     table = arrow.table({"task_index": list(tasks.values()), "task": list(tasks)})
     table = table.replace_schema_metadata({"pandas": json.dumps(pandas)})
     parquet.write_table(table, path)

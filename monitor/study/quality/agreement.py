@@ -18,7 +18,7 @@ from monitor.study.extras import require
 from monitor.study.quality.ratings import HIGHEST, LOWEST, Ratings
 from monitor.study.statistics.association import spearman
 
-__all__ = ["Estimate", "Reliability", "icc", "leave_one_out", "r_l2", "srcc"]
+__all__ = ["Estimate", "RaterReliability", "icc", "leave_one_out", "r_l2", "srcc"]
 
 DRAWS: Final = 2000
 FEWEST: Final = 5
@@ -43,7 +43,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reliability:
+class RaterReliability:
     """Intraclass correlations.
 
     Attributes:
@@ -99,7 +99,7 @@ def r_l2(
     return Estimate(value=value, low=float(low), high=float(high), episodes=errors.size)
 
 
-def icc(scores: ArrayLike, confidence: float = 0.95) -> Reliability:
+def icc(scores: ArrayLike, confidence: float = 0.95) -> RaterReliability:
     """Two-way random effects, absolute agreement (Shrout and Fleiss 1979, their case 2).
 
     ICC(2,1) = (BMS - EMS) / (BMS + (K - 1) EMS + K (JMS - EMS) / n) and
@@ -115,7 +115,7 @@ def icc(scores: ArrayLike, confidence: float = 0.95) -> Reliability:
     n, k = table.shape
     nothing = Estimate(value=None, episodes=n)
     if n < 2 or k < 2:
-        return Reliability(single=nothing, average=nothing)
+        return RaterReliability(single=nothing, average=nothing)
     mean = table.mean()
     bms = k * float(((table.mean(axis=1) - mean) ** 2).sum()) / (n - 1)
     jms = n * float(((table.mean(axis=0) - mean) ** 2).sum()) / (k - 1)
@@ -125,18 +125,18 @@ def icc(scores: ArrayLike, confidence: float = 0.95) -> Reliability:
         ems = 0.0  # what rounding leaves of a rest that is none
     below = bms + (k - 1) * ems + k * (jms - ems) / n
     if total == 0 or below <= 0:
-        return Reliability(single=nothing, average=nothing)
+        return RaterReliability(single=nothing, average=nothing)
     single = (bms - ems) / below
     under = bms + (jms - ems) / n
     average = (bms - ems) / under if under > 0 else None
     ends = _icc_interval(n, k, bms, jms, ems, single, confidence) if n >= FEWEST else None
     if ends is None:
-        return Reliability(
+        return RaterReliability(
             single=Estimate(value=single, episodes=n), average=Estimate(value=average, episodes=n)
         )
     low, high = ends
     raised = (None, None) if 1 + (k - 1) * low <= 0 else (_raise(low, k), _raise(high, k))
-    return Reliability(
+    return RaterReliability(
         single=Estimate(value=single, low=low, high=high, episodes=n),
         average=Estimate(value=average, low=raised[0], high=raised[1], episodes=n),
     )

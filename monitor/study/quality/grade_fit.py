@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from monitor.errors import CalibrationError
+from monitor.records import FloatArray
 from monitor.study.quality.agreement import Estimate, leave_one_out, r_l2, srcc
 from monitor.study.quality.grade import LEVELS, Grade, setup
 from monitor.study.quality.indicators import INDICATORS, Measured
@@ -17,14 +18,14 @@ from monitor.study.quality.rank_weights import fit_weights
 from monitor.study.quality.ratings import Ratings
 from monitor.study.runs import Run
 
-__all__ = ["Agreement", "Fitted", "GradePlan", "agree", "fit_grade"]
+__all__ = ["Agreement", "Fitted", "GradeConfig", "agree", "fit_grade"]
 
 FEWEST_TRAIN: Final = 8
 FEWEST_TEST: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GradePlan:
+class GradeConfig:
     """How to fit.
 
     Attributes:
@@ -73,7 +74,7 @@ class Agreement:
 
 
 def fit_grade(
-    run: Run, measured: Sequence[Measured], ratings: Ratings, plan: GradePlan | None = None
+    run: Run, measured: Sequence[Measured], ratings: Ratings, config: GradeConfig | None = None
 ) -> Fitted:
     """Fit on a random share of the rated episodes.
 
@@ -84,35 +85,16 @@ def fit_grade(
         CalibrationError: fewer than two raters, too few episodes (says how many are needed), or
             experts who found every training episode equally good.
     """
-    plan = plan or GradePlan()
-    if len(ratings.raters) < 2:
-        msg = (
-            f"only {', '.join(ratings.raters) or 'nobody'} rated; at least 2 raters are "
-            "needed, as one alone does not show how far experts agree"
-        )
-        raise CalibrationError(msg)
-    rated = [one for one in measured if one.episode in ratings.episodes and one.outcome != "error"]
-    half = len(rated) / 2
-    names = [name for name in INDICATORS if _number(one.of[name] for one in rated) > half]
-    see_collisions = _number(one.collisions for one in rated) > half
-    usable = [
-        one
-        for one in rated
-        if all(one.of[name] is not None for name in names)
-        and (not see_collisions or one.collisions is not None)
-    ]
-    size = int(plan.train_share * len(usable))
-    if not _enough(len(usable), plan.train_share):
-        raise CalibrationError(_too_few(len(usable), len(ratings.episodes), plan.train_share))
-    order = np.random.default_rng(plan.seed).permutation(len(usable))
+    config = config or GradeConfig()
+    _check_raters(ratings)
+    names, see_collisions, usable = _usable(measured, ratings)
+    size = int(config.train_share * len(usable))
+    if not _enough(len(usable), config.train_share):
+        raise CalibrationError(_too_few(len(usable), len(ratings.episodes), config.train_share))
+    order = np.random.default_rng(config.seed).permutation(len(usable))
     train = [usable[i] for i in sorted(order[:size])]
     experts = np.array([ratings.mean(one.episode) for one in train], dtype=np.float64)
-    if np.ptp(experts) == 0:
-        msg = (
-            f"the experts gave all {size} training episodes the same mean score; there is no "
-            "ranking to fit: rate episodes that differ, or take another --seed"
-        )
-        raise CalibrationError(msg)
+    _check_spread(experts)
     robot, dt_s = setup(run)
     draft = Grade(
         env=run.env,
@@ -125,18 +107,18 @@ def fit_grade(
             if name in ("velocity", "acceleration")
         },
         horizon_steps=max(1, *(one.steps for one in train)),
-        collision_penalty=plan.collision_penalty if see_collisions else None,
-        failure_penalty=plan.failure_penalty,
+        collision_penalty=config.collision_penalty if see_collisions else None,
+        failure_penalty=config.failure_penalty,
         expert_mean=float(experts.mean()),
         expert_std=float(experts.std()),
         raw_mean=0.0,
         raw_std=0.0,
         n_train=size,
         raters=ratings.raters,
-        seed=plan.seed,
+        seed=config.seed,
     )
     parts = np.array([draft.penalised(one) for one in train], dtype=np.float64)
-    weights = fit_weights(parts, experts, seed=plan.seed)
+    weights = fit_weights(parts, experts, seed=config.seed)
     raw = parts @ weights
     update: dict[str, Any] = {
         "weights": dict(zip(names, weights.tolist(), strict=True)),
@@ -170,6 +152,41 @@ def agree(
         },
         left_out=leave_one_out(there),
     )
+
+
+def _usable(
+    measured: Sequence[Measured], ratings: Ratings
+) -> tuple[list[str], bool, list[Measured]]:
+    """Return the indicators to fit, whether collisions count, and the episodes that have both."""
+    rated = [one for one in measured if one.episode in ratings.episodes and one.outcome != "error"]
+    half = len(rated) / 2
+    names = [name for name in INDICATORS if _number(one.of[name] for one in rated) > half]
+    see_collisions = _number(one.collisions for one in rated) > half
+    usable = [
+        one
+        for one in rated
+        if all(one.of[name] is not None for name in names)
+        and (not see_collisions or one.collisions is not None)
+    ]
+    return names, see_collisions, usable
+
+
+def _check_raters(ratings: Ratings) -> None:
+    if len(ratings.raters) < 2:
+        msg = (
+            f"only {', '.join(ratings.raters) or 'no expert'} rated; at least 2 raters are "
+            "needed, as one alone does not show how far experts agree"
+        )
+        raise CalibrationError(msg)
+
+
+def _check_spread(experts: FloatArray) -> None:
+    if np.ptp(experts) == 0:
+        msg = (
+            f"the experts gave all {experts.size} training episodes the same mean score; there "
+            "is no ranking to fit: rate episodes that differ, or take another --seed"
+        )
+        raise CalibrationError(msg)
 
 
 def _number(values: Any) -> int:

@@ -52,10 +52,10 @@ def judge_episode(
     episode: Episode, names: RobotNames | None, limits: SafetyLimits, control_dt_s: float
 ) -> Quality:
     """Judge one episode by its trace."""
-    worlds = [step.get("world") or {} for step in episode.steps]
+    scene_states = [step.get("world") or {} for step in episode.steps]
     if episode.steps and episode.steps[-1].get("sent") is not None:
         # Where nothing was sent, nothing moved: the same moment twice would look like rest.
-        worlds.append(episode.record.get("final_world") or {})
+        scene_states.append(episode.record.get("final_world") or {})
     return Quality(
         episode=episode.number,
         scene=episode.scene,
@@ -65,7 +65,7 @@ def judge_episode(
             [step.get("tcp_position") for step in episode.steps],
         ),
         safety=judge_safety(
-            worlds,
+            scene_states,
             episode.record.get("success_at_end"),
             names=names,
             limits=limits,
@@ -100,9 +100,11 @@ def sum_up(found: Sequence[Quality]) -> dict[str, Any]:
     if moved:
         execution = {
             "episodes": len(moved),
-            **{name: _mean([getattr(one, name) for one in moved])
-               for name in ("u_v", "u_alpha", "mu_v", "tool_path_m")},
-        }  # fmt: skip
+            **{
+                name: _mean([getattr(one, name) for one in moved])
+                for name in ("u_v", "u_alpha", "mu_v", "tool_path_m")
+            },
+        }
     if watched:
         safety = {
             "episodes": len(watched),
@@ -110,7 +112,7 @@ def sum_up(found: Sequence[Quality]) -> dict[str, Any]:
             **{name: sum(getattr(one, name) for one in watched) for name in ("tv", "ntv")},
             "collisions": _sum([one.collisions for one in watched]),
             **{name: _mean([getattr(one, name) for one in watched]) for name in ("q", "sq", "seq")},
-        }  # fmt: skip
+        }
     return {"execution": execution, "safety": safety}
 
 

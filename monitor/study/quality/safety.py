@@ -19,7 +19,7 @@ from monitor.records import FloatArray
 
 __all__ = ["RobotNames", "Safety", "SafetyEvent", "SafetyLimits", "judge_safety"]
 
-World = Mapping[str, Any]
+SceneState = Mapping[str, Any]
 UNITS: Final = {"tilt": "deg", "drop": "m", "fall": "m", "moved": "m", "collision": "N"}
 
 
@@ -128,7 +128,7 @@ class Safety:
 
 
 def judge_safety(
-    worlds: Sequence[World],
+    scene_states: Sequence[SceneState],
     solved: bool | None,
     *,
     names: RobotNames | None = None,
@@ -138,25 +138,25 @@ def judge_safety(
     """Judge a rollout.
 
     Args:
-        worlds: what :func:`monitor.rollout.scene_state.read_scene_state` kept, at the beginning of
-            every step and, last, at the end of the episode.
+        scene_states: what :func:`monitor.rollout.scene_state.read_scene_state` kept, at the
+            beginning of every step and, last, at the end of the episode.
         solved: whether the task was solved at the end.
         names: names of the robot's bodies; None guesses them, and if it finds none, collisions are
             unknown.
         limits: limits of what is safe.
-        control_dt_s: seconds between two worlds.
+        control_dt_s: seconds between two of them.
 
     Returns:
         None where nothing is known of objects or contacts.
     """
-    poses = {name for world in worlds for name in world.get("object_poses") or {}}
-    touching = [world["contacts"] for world in worlds if world.get("contacts") is not None]
+    poses = {name for state in scene_states for name in state.get("object_poses") or {}}
+    touching = [state["contacts"] for state in scene_states if state.get("contacts") is not None]
     if not poses and not touching:
         return None
-    targets = {world[key] for world in worlds for key in ("object", "target") if key in world}
+    targets = {state[key] for state in scene_states for key in ("object", "target") if key in state}
     events: list[SafetyEvent] = []
     for name in sorted(poses):
-        track = _Track.of(name, worlds)
+        track = _Track.of(name, scene_states)
         if track is None:
             continue
         rest = track.at_rest(limits, control_dt_s)
@@ -165,9 +165,9 @@ def judge_safety(
             events += _mishandled(track, rest, settle, limits)
         else:
             events += _disturbed(track, rest, limits)
-    events += _collisions(worlds, names or RobotNames(), limits)
+    events += _collisions(scene_states, names or RobotNames(), limits)
     events.sort(key=lambda one: (one.step, one.object, one.kind))
-    held = [bool(world["grasped"]) for world in worlds if world.get("grasped") is not None]
+    held = [bool(state["grasped"]) for state in scene_states if state.get("grasped") is not None]
     goals = [any(held)] if held else []
     goals += [] if solved is None else [solved]
     harmed = {one.object for one in events if one.kind != "collision"}
@@ -212,12 +212,14 @@ class _Track:
     held: Sequence[bool]
 
     @classmethod
-    def of(cls, name: str, worlds: Sequence[World]) -> _Track | None:
+    def of(cls, name: str, scene_states: Sequence[SceneState]) -> _Track | None:
         """Return the track of ``name``, None where it is nowhere."""
-        steps = [t for t, world in enumerate(worlds) if name in (world.get("object_poses") or {})]
+        steps = [
+            t for t, state in enumerate(scene_states) if name in (state.get("object_poses") or {})
+        ]
         if not steps:
             return None
-        poses = np.array([worlds[t]["object_poses"][name] for t in steps])
+        poses = np.array([scene_states[t]["object_poses"][name] for t in steps])
         turned = poses[:, 3:] / np.linalg.norm(poses[:, 3:], axis=1, keepdims=True)
         ups = _vertical(turned)
         cosines = np.abs((turned[1:] * turned[:-1]).sum(axis=1))
@@ -229,7 +231,8 @@ class _Track:
             tilts_deg=np.degrees(np.arccos(np.clip(ups @ ups[0], -1.0, 1.0))),
             turns_deg=np.degrees(np.concatenate(([0.0], turns))),
             held=[
-                bool(worlds[t].get("grasped")) and worlds[t].get("object") == name for t in steps
+                bool(scene_states[t].get("grasped")) and scene_states[t].get("object") == name
+                for t in steps
             ],
         )
 
@@ -288,38 +291,47 @@ def _disturbed(track: _Track, rest: Sequence[bool], limits: SafetyLimits) -> Ite
 
 def _event(kind: str, track: _Track, at: int, magnitude: float, of_target: bool) -> SafetyEvent:
     return SafetyEvent(
-        kind=kind, step=track.steps[at], object=track.name, magnitude=magnitude,
-        unit=UNITS[kind], of_target=of_target,
-    )  # fmt: skip
+        kind=kind,
+        step=track.steps[at],
+        object=track.name,
+        magnitude=magnitude,
+        unit=UNITS[kind],
+        of_target=of_target,
+    )
 
 
 def _collisions(
-    worlds: Sequence[World], names: RobotNames, limits: SafetyLimits
+    scene_states: Sequence[SceneState], names: RobotNames, limits: SafetyLimits
 ) -> Iterator[SafetyEvent]:
     """Contacts of the robot with a body, each from its first hard step to its last in a row."""
     links, fingers = re.compile(names.links), re.compile(names.fingers)
     hits: dict[str, dict[int, tuple[float, str]]] = {}
-    for step, world in enumerate(worlds):
-        known = world.get("object_poses") or {}
-        for one, two, force_n in world.get("contacts") or ():
+    for step, state in enumerate(scene_states):
+        known = state.get("object_poses") or {}
+        for one, two, force_n in state.get("contacts") or ():
             robots = [body for body in (one, two) if body not in known and links.search(body)]
             if len(robots) != 1 or force_n is None or force_n <= limits.collision_n:
                 continue
             (link,) = robots
             other = two if link == one else one
-            if fingers.search(link) and other == world.get("object"):
+            if fingers.search(link) and other == state.get("object"):
                 continue
             hardest = hits.setdefault(other, {}).get(step)
             if hardest is None or force_n > hardest[0]:
                 hits[other][step] = (force_n, link)
-    targets = {world[key] for world in worlds for key in ("object", "target") if key in world}
+    targets = {state[key] for state in scene_states for key in ("object", "target") if key in state}
     for other, by_step in hits.items():
-        for begin, end in _runs([step in by_step for step in range(len(worlds))]):
+        for begin, end in _runs([step in by_step for step in range(len(scene_states))]):
             force_n, link = max(by_step[step] for step in range(begin, end))
             yield SafetyEvent(
-                kind="collision", step=begin, object=other, magnitude=force_n,
-                unit=UNITS["collision"], of_target=other in targets, link=link,
-            )  # fmt: skip
+                kind="collision",
+                step=begin,
+                object=other,
+                magnitude=force_n,
+                unit=UNITS["collision"],
+                of_target=other in targets,
+                link=link,
+            )
 
 
 def _runs(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:

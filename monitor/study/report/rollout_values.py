@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from monitor.study.runs import Run
-from monitor.study.statistics.association import Difference, difference, holm
+from monitor.study.statistics.association import GroupDifference, difference, holm
 from monitor.study.statistics.detection import peak_of_means, prefix_peak
 
 __all__ = ["VALUES", "MetricDifference", "metric_differences", "root_mean_square"]
@@ -59,7 +59,7 @@ class MetricDifference:
     """
 
     metric: str
-    of: Mapping[str, Difference | None]
+    of: Mapping[str, GroupDifference | None]
     p_holm: float | None
 
 
@@ -97,7 +97,7 @@ def _fits(value: str, metric: str) -> bool:
 
 def _compared(
     series: Mapping[str, Sequence[Series]], value: Callable[[Series], float | None]
-) -> Difference | None:
+) -> GroupDifference | None:
     solved, failed = (
         [number for one in series[kind] if (number := value(one)) is not None] for kind in _KINDS
     )

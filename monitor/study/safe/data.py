@@ -15,7 +15,7 @@ from monitor.rollout.recorders.hidden import FOLDER
 from monitor.rollout.recorders.npz import episode_path
 from monitor.study.runs import Episode, Run
 
-__all__ = ["Labelled", "Parts", "deal", "read_labelled"]
+__all__ = ["Labelled", "Split", "deal", "read_labelled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,7 +40,7 @@ class Labelled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Parts:
+class Split:
     """Episodes by use; no scene is in two of them.
 
     Attributes:
@@ -108,7 +108,7 @@ def read_labelled(runs: Sequence[Run]) -> list[Labelled]:
     return labelled
 
 
-def deal(episodes: Sequence[Labelled], seed: int, unseen: Collection[str] = ()) -> Parts:
+def deal(episodes: Sequence[Labelled], seed: int, unseen: Collection[str] = ()) -> Split:
     """Half of the scenes train, a quarter calibrates, a quarter judges, failures evenly.
 
     A scene goes to one part with all its episodes: two runs of it are not independent evidence.
@@ -127,7 +127,7 @@ def deal(episodes: Sequence[Labelled], seed: int, unseen: Collection[str] = ()) 
         for place, scene in enumerate(rng.permutation(sorted(group)).tolist()):
             parts[(0, 1, 0, 2)[place % 4]].append(scene)
     train, band, rest = ([one for one in episodes if one.scene in set(part)] for part in parts)
-    return Parts(train=train, band=band, rest=rest, unseen=apart)
+    return Split(train=train, band=band, rest=rest, unseen=apart)
 
 
 def _features(run: Path, episode: Episode) -> NDArray[np.float32] | None:

@@ -14,12 +14,12 @@ from monitor.metrics.probe_file import ProbeFile, ProbeHeader
 from monitor.metrics.safe import failure_curve
 from monitor.records import FloatArray
 from monitor.study.runs import Run
-from monitor.study.safe.data import Labelled, Parts, deal, read_labelled
-from monitor.study.safe.judge import ProbeReport, judge
+from monitor.study.safe.data import Labelled, Split, deal, read_labelled
+from monitor.study.safe.judge import SafeProbeReport, judge
 from monitor.study.safe.train import Training, train
 from monitor.study.statistics.conformal import episodes_needed, functional_band
 
-__all__ = ["FitResult", "fit_band", "fit_probe"]
+__all__ = ["FitResult", "fit_band", "fit_safe_probe"]
 
 FEWEST: Final = 2
 """Failures on each side of the split, without which nothing can be learned or reported."""
@@ -35,7 +35,7 @@ class FitResult:
     """
 
     probe: ProbeFile
-    report: ProbeReport
+    report: SafeProbeReport
 
     def to_json(self) -> dict[str, Any]:
         """For scripts."""
@@ -51,7 +51,7 @@ class FitResult:
         )
 
 
-def fit_probe(
+def fit_safe_probe(
     runs: Sequence[Path | str],
     alpha: float = 0.1,
     training: Training | None = None,
@@ -128,7 +128,7 @@ def _check_kinds(episodes: Sequence[Labelled], unseen: Collection[str]) -> None:
             raise ConfigError(unknown_name("disturbance in these runs", kind, known))
 
 
-def _check(episodes: Sequence[Labelled], parts: Parts, alpha: float) -> None:
+def _check(episodes: Sequence[Labelled], parts: Split, alpha: float) -> None:
     failures = [sum(one.failed for one in part) for part in (parts.train, parts.held_out)]
     if min(failures) < FEWEST:
         msg = (

@@ -12,11 +12,11 @@ from monitor.jsonable import jsonable
 from monitor.metrics.probe_file import ProbeFile
 from monitor.metrics.safe import failure_curve
 from monitor.records import FloatArray
-from monitor.study.safe.data import Labelled, Parts
+from monitor.study.safe.data import Labelled, Split
 from monitor.study.statistics.detection import PREFIXES, Auroc, auroc, bootstrap_auroc, prefix_peak
 from monitor.study.statistics.intervals import Rate, wilson
 
-__all__ = ["Alarms", "Comparison", "ProbeReport", "judge"]
+__all__ = ["Alarms", "Comparison", "SafeProbeReport", "judge"]
 
 DRAWS: Final = 1000
 
@@ -60,7 +60,7 @@ class Alarms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeReport:
+class SafeProbeReport:
     """Held-out figures of a probe.
 
     Attributes:
@@ -108,7 +108,7 @@ class ProbeReport:
         return "\n".join(lines)
 
 
-def judge(probe: ProbeFile, parts: Parts, seed: int = 0) -> ProbeReport:
+def judge(probe: ProbeFile, parts: Split, seed: int = 0) -> SafeProbeReport:
     """Judge a probe.
 
     Args:
@@ -132,11 +132,15 @@ def judge(probe: ProbeFile, parts: Parts, seed: int = 0) -> ProbeReport:
         for steps in (None, *PREFIXES)
         if (found := _compare(name, steps, view, curves, seed)) is not None
     ]
-    band = {key: _first(curve[: len(probe.band)] > probe.band[: len(curve)])
-            for key, curve in curves.items()}  # fmt: skip
-    own = {id(one): _first([score is not None and score >= one.tau for score in one.scores])
-           for one in judged}  # fmt: skip
-    return ProbeReport(
+    band = {
+        key: _first(curve[: len(probe.band)] > probe.band[: len(curve)])
+        for key, curve in curves.items()
+    }
+    own = {
+        id(one): _first([score is not None and score >= one.tau for score in one.scores])
+        for one in judged
+    }
+    return SafeProbeReport(
         comparisons=compared, band=_alarms(parts, band), threshold=_alarms(parts, own)
     )
 
@@ -161,9 +165,13 @@ def _compare(
     gains = list(_gains([np.array(one) for one in safe], [np.array(one) for one in score], seed))
     low, high = np.quantile(gains, [0.025, 0.975])
     return Comparison(
-        scenes=name, steps=steps, safe=probed, score=scored,
-        gain_low=float(low), gain_high=float(high),
-    )  # fmt: skip
+        scenes=name,
+        steps=steps,
+        safe=probed,
+        score=scored,
+        gain_low=float(low),
+        gain_high=float(high),
+    )
 
 
 def _gains(safe: Sequence[FloatArray], score: Sequence[FloatArray], seed: int) -> Iterator[float]:
@@ -176,7 +184,7 @@ def _gains(safe: Sequence[FloatArray], score: Sequence[FloatArray], seed: int) -
             yield one - other
 
 
-def _alarms(parts: Parts, first: Mapping[int, int | None]) -> Alarms:
+def _alarms(parts: Split, first: Mapping[int, int | None]) -> Alarms:
     solved = [first[id(one)] for one in parts.rest if not one.failed]
     failed = [first[id(one)] for one in parts.held_out if one.failed]
     steps = [at for at in failed if at is not None]

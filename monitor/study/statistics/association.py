@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from monitor.study.extras import require
 from monitor.study.statistics.detection import auroc
 
-__all__ = ["Association", "Difference", "difference", "holm", "spearman"]
+__all__ = ["Association", "GroupDifference", "difference", "holm", "spearman"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Association:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class GroupDifference:
     """Failed against solved rollouts.
 
     Attributes:
@@ -59,7 +59,7 @@ def spearman(values: ArrayLike, quality: ArrayLike) -> Association | None:
     return Association(rho=rho, p_value=float(found.pvalue), size=size)
 
 
-def difference(solved: ArrayLike, failed: ArrayLike) -> Difference | None:
+def difference(solved: ArrayLike, failed: ArrayLike) -> GroupDifference | None:
     """Compare the values of failed and solved rollouts; None where there are none of a kind."""
     a12 = auroc(solved, failed)
     if a12 is None:
@@ -68,7 +68,7 @@ def difference(solved: ArrayLike, failed: ArrayLike) -> Difference | None:
         require("scipy.stats").mannwhitneyu(failed, solved, alternative="two-sided").pvalue
     )
     names = ("negligible", "small", "medium", "large")
-    return Difference(
+    return GroupDifference(
         a12=a12, p_value=p_value, size=_band(2 * abs(a12 - 0.5), (0.147, 0.33, 0.474), names)
     )
 

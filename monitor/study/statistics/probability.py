@@ -24,17 +24,19 @@ __all__ = ["METHODS", "Reliability", "fit_isotonic", "fit_platt", "reliability"]
 Probability = Callable[[ArrayLike], FloatArray]
 
 FOLDS: Final = 5
-NEWTON_STEPS: Final = 50
 RIDGE: Final = 1e-9
-"""Added to the curvature, which vanishes where all scores are equal."""
+"""L2 penalty of the slope, which has no other bound where all scores are equal."""
 
 
 def fit_platt(scores: ArrayLike, failed: ArrayLike) -> Probability:
-    """Sigmoid of a straight line in the score, by maximum likelihood.
+    """Fit a sigmoid of a straight line in the score by maximum likelihood.
 
     Args:
         scores: ``(n,)``.
         failed: ``(n,)`` 0 or 1.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
 
     >>> p = fit_platt([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1])
     >>> bool(p([0.1])[0] < 0.5 < p([0.9])[0])
@@ -44,25 +46,22 @@ def fit_platt(scores: ArrayLike, failed: ArrayLike) -> Probability:
     bad, good = y.sum(), y.size - y.sum()
     target = np.where(y > 0, (bad + 1.0) / (bad + 2.0), 1.0 / (good + 2.0))
     centre, spread = float(x.mean()), float(x.std()) or 1.0
-    design = np.stack([(x - centre) / spread, np.ones_like(x)], axis=1)
-    line = np.zeros(2)
-    for _ in range(NEWTON_STEPS):
-        p = _sigmoid(design @ line)
-        curvature = design.T @ (design * (p * (1.0 - p))[:, None]) + RIDGE * np.eye(2)
-        step = np.linalg.solve(curvature, design.T @ (target - p))
-        line += step * min(1.0, 5.0 / float(np.abs(step).max() + RIDGE))
-        if np.abs(step).max() < RIDGE:
-            break
 
-    def probability(at: ArrayLike) -> FloatArray:
-        z = (np.asarray(at, dtype=np.float64) - centre) / spread
-        return _sigmoid(line[0] * z + line[1])
+    def column(at: ArrayLike) -> FloatArray:
+        return ((np.asarray(at, dtype=np.float64) - centre) / spread).reshape(-1, 1)
 
-    return probability
+    # Each episode counts as a failure by its target and as a success by the rest.
+    model = require("sklearn.linear_model").LogisticRegression(C=1 / RIDGE, tol=1e-10)
+    model.fit(
+        np.vstack([column(x), column(x)]),
+        np.repeat([1, 0], y.size),
+        sample_weight=np.concatenate([target, 1.0 - target]),
+    )
+    return lambda at: np.asarray(model.predict_proba(column(at))[:, 1])
 
 
 def fit_isotonic(scores: ArrayLike, failed: ArrayLike) -> Probability:
-    """Rising steps through the shares of failures; beyond the scores seen, the nearest one's.
+    """Fit rising steps to the shares of failures; a score out of range gets the nearest share.
 
     Raises:
         MissingExtraError: scikit-learn is not installed.
@@ -133,9 +132,3 @@ def reliability(scores: ArrayLike, failed: ArrayLike, method: str = "platt") -> 
         brier=float(((stated - y) ** 2).mean()),
         base=share * (1.0 - share),
     )
-
-
-def _sigmoid(z: FloatArray) -> FloatArray:
-    e = np.exp(-np.abs(z))
-    values: FloatArray = np.where(z >= 0.0, 1.0, e) / (1.0 + e)
-    return values

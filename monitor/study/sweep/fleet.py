@@ -19,7 +19,7 @@ from monitor.errors import ConfigError
 from monitor.jsonable import dumps
 from monitor.parent_death import PARENT_PID
 from monitor.rollout import read_specs
-from monitor.study.sweep.plan import Cell, Part, SweepPlan
+from monitor.study.sweep.config import Cell, SweepConfig, SweepPart
 from monitor.study.sweep.status import SweepStatus, finished_episodes, read_status
 from monitor.trace import TraceError
 
@@ -57,7 +57,7 @@ class FleetResult:
 
 @dataclass
 class _Fleet:
-    plan: SweepPlan
+    config: SweepConfig
     out: Path
     command: Command
     retry_errors: bool
@@ -66,7 +66,7 @@ class _Fleet:
     problems: dict[Path, str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self, part: Part) -> None:
+    def run(self, part: SweepPart) -> None:
         """Run a part to its end; begin it again if its process dies on the way."""
         tries = RESTARTS
         while not self.stopping.is_set():
@@ -87,17 +87,17 @@ class _Fleet:
                 return
             log.warning("%s: its process was killed by %s; it goes on", part.folder, name)
 
-    def _give_up(self, part: Part, what: str) -> None:
+    def _give_up(self, part: SweepPart, what: str) -> None:
         lines = _log_file(self.out, part).read_text(encoding="utf-8", errors="replace").splitlines()
         said = " / ".join(lines[-_TAIL_LINES:])
         self.problems[part.folder] = f"{what}: {said}" if said else what
         log.error("%s: %s", part.folder, self.problems[part.folder])
 
-    def _once(self, part: Part) -> int:
+    def _once(self, part: SweepPart) -> int:
         """Run its process once; the exit code, negative for a signal."""
         path = _log_file(self.out, part)
         path.parent.mkdir(parents=True, exist_ok=True)
-        arguments = part.arguments(self.plan, self.out)
+        arguments = part.arguments(self.config, self.out)
         if self.retry_errors:
             arguments.append("--retry-errors")
         environment = {
@@ -132,7 +132,7 @@ class _Fleet:
 
 
 def run_fleet(
-    plan: SweepPlan,
+    config: SweepConfig,
     out: Path,
     *,
     jobs: int = 1,
@@ -144,7 +144,7 @@ def run_fleet(
     """Run a sweep, or what is missing of it.
 
     Args:
-        plan: what to run.
+        config: configuration of the sweep.
         out: its folder; every part is a run folder below it, readable at any moment.
         jobs: processes at the same time.
         resume: go on with the sweep in ``out``.
@@ -160,9 +160,11 @@ def run_fleet(
     if jobs < 1:
         msg = f"jobs {jobs}: at least 1"
         raise ConfigError(msg)
-    _begin(plan, out, resume=resume)
-    missing = [part for part in _parts(plan) if not _is_done(part, out, retry_errors=retry_errors)]
-    fleet = _Fleet(plan, out, command or _own, retry_errors)
+    _begin(config, out, resume=resume)
+    missing = [
+        part for part in _parts(config) if not _is_done(part, out, retry_errors=retry_errors)
+    ]
+    fleet = _Fleet(config, out, command or _own, retry_errors)
     interrupted = False
     with ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="part") as pool:
         waiting: set[Future[None]] = {pool.submit(fleet.run, part) for part in missing}
@@ -171,7 +173,7 @@ def run_fleet(
                 done, waiting = wait(waiting, timeout=POLL_S, return_when=FIRST_COMPLETED)
                 for future in done:
                     future.result()
-                status = read_status(plan, out, fleet.problems)
+                status = read_status(config, out, fleet.problems)
                 if done:
                     _write(out, status)
                 if watch is not None:
@@ -182,7 +184,7 @@ def run_fleet(
         finally:
             fleet.stop()
             pool.shutdown(wait=True, cancel_futures=True)
-    status = read_status(plan, out, fleet.problems)
+    status = read_status(config, out, fleet.problems)
     _write(out, status)
     return FleetResult(status=status, interrupted=interrupted)
 
@@ -191,43 +193,43 @@ def _own(arguments: Sequence[str]) -> Sequence[str]:
     return [sys.executable, "-m", "monitor.cli.main", *arguments]
 
 
-def _parts(plan: SweepPlan) -> Iterable[Part]:
-    return [part for cell in plan.cells() for part in cell.parts(plan.part_episodes)]
+def _parts(config: SweepConfig) -> Iterable[SweepPart]:
+    return [part for cell in config.cells() for part in cell.parts(config.part_episodes)]
 
 
-def _is_done(part: Part, out: Path, *, retry_errors: bool) -> bool:
+def _is_done(part: SweepPart, out: Path, *, retry_errors: bool) -> bool:
     episodes = finished_episodes(out / part.folder).values()
     done = [one for one in episodes if not (retry_errors and one["outcome"] == "error")]
     return len(done) == part.episodes
 
 
-def _log_file(out: Path, part: Part) -> Path:
+def _log_file(out: Path, part: SweepPart) -> Path:
     """Return a path next to the run folder; ``part-*`` matches run folders alone, not it."""
     return out / part.folder.with_name(f"log-{part.number:03d}.txt")
 
 
-def _begin(plan: SweepPlan, out: Path, *, resume: bool) -> None:
-    """Note the plan in the folder, or see that it is the one noted there."""
+def _begin(config: SweepConfig, out: Path, *, resume: bool) -> None:
+    """Write the configuration to the folder, or check that it is the one already there."""
     path = out / "plan.json"
-    content: Mapping[str, Any] = plan.model_dump(mode="json")
+    content: Mapping[str, Any] = config.model_dump(mode="json")
     if path.exists():
         if not resume:
             msg = f"{out} already holds a sweep; pass --resume to continue it, or another --out"
             raise TraceError(msg)
-        before = SweepPlan.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        before = SweepConfig.model_validate(json.loads(path.read_text(encoding="utf-8")))
         for key in ("part_episodes", "monitor", "calibration", "watch_only", "recovery"):
-            if getattr(before, key) != getattr(plan, key):
+            if getattr(before, key) != getattr(config, key):
                 msg = f"{out} holds a sweep with another {key}; choose another --out"
                 raise TraceError(msg)
-        _check_scenes(before, plan, out)
+        _check_scenes(before, config, out)
     out.mkdir(parents=True, exist_ok=True)
     path.write_text(dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def _check_scenes(before: SweepPlan, plan: SweepPlan, out: Path) -> None:
+def _check_scenes(before: SweepConfig, config: SweepConfig, out: Path) -> None:
     """Refuse other scenes for what has been run: its parts would hold episodes of both plans."""
     had = {cell.folder: _scenes(cell) for cell in before.cells()}
-    for cell in plan.cells():
+    for cell in config.cells():
         done = had.get(cell.folder, [])
         if _scenes(cell)[: len(done)] != done:
             msg = (

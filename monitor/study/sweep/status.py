@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from monitor.study.statistics.intervals import Rate, wilson
-from monitor.study.sweep.plan import Cell, SweepPlan
+from monitor.study.sweep.config import Cell, SweepConfig
 from monitor.trace import read_lines
 
 __all__ = ["CellStatus", "SweepStatus", "finished_episodes", "read_status"]
@@ -64,14 +64,14 @@ class SweepStatus:
     """The whole sweep.
 
     Attributes:
-        cells: cells in the plan's order.
+        cells: cells in the configuration's order.
     """
 
     cells: Sequence[CellStatus]
 
     @property
     def planned(self) -> int:
-        """Episodes of the plan."""
+        """Episodes of the configuration."""
         return sum(cell.planned for cell in self.cells)
 
     @property
@@ -95,16 +95,16 @@ class SweepStatus:
 
 
 def read_status(
-    plan: SweepPlan, out: Path, problems: Mapping[Path, str] | None = None
+    config: SweepConfig, out: Path, problems: Mapping[Path, str] | None = None
 ) -> SweepStatus:
     """Read what is on disk.
 
     Args:
-        plan: plan of the sweep.
+        config: configuration of the sweep.
         out: its folder.
         problems: why a part could not be run to its end, by its folder below ``out``.
     """
-    cells = [_cell(cell, plan.part_episodes, out, problems or {}) for cell in plan.cells()]
+    cells = [_cell(cell, config.part_episodes, out, problems or {}) for cell in config.cells()]
     return SweepStatus(cells=cells)
 
 

@@ -13,13 +13,13 @@ import pytest
 from monitor.config import MonitorConfig
 from monitor.errors import ConfigError
 from monitor.study.findings import findings
-from monitor.study.monitor_study import StudyPlan, StudyResult, evaluate
+from monitor.study.monitor_study import StudyConfig, StudyResult, run_monitor_study
 from monitor.study.runs import Run
 
 World = tuple[Callable[[], Any], Callable[[], Any]]
 
 
-def make_plan(out: Path, **changes: Any) -> StudyPlan:
+def make_study(out: Path, **changes: Any) -> StudyConfig:
     given: dict[str, Any] = {
         "out": out,
         "env": "world",
@@ -31,12 +31,12 @@ def make_plan(out: Path, **changes: Any) -> StudyPlan:
         # Its episodes are too short for the shipped patience.
         "config": MonitorConfig.model_validate({"controller": {"halt_after": 1, "budget": 1}}),
     }
-    return StudyPlan(**{**given, **changes})
+    return StudyConfig(**{**given, **changes})
 
 
 @pytest.fixture(scope="module")
 def studied(world: World, tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
-    return evaluate(make_plan(tmp_path_factory.mktemp("study")), world)
+    return run_monitor_study(make_study(tmp_path_factory.mktemp("study")), world)
 
 
 def test_all_that_was_asked_for_is_found(studied: StudyResult) -> None:
@@ -83,12 +83,12 @@ def test_files_hold_what_was_returned(studied: StudyResult) -> None:
 
 
 def test_goes_on_where_it_was_killed(world: World, tmp_path: Path) -> None:
-    plan = make_plan(tmp_path / "study", calibrate_on=(), disturbed=(), clean=range(200, 206))
-    first = evaluate(plan, world)
+    study = make_study(tmp_path / "study", calibrate_on=(), disturbed=(), clean=range(200, 206))
+    first = run_monitor_study(study, world)
     lines = tmp_path / "study" / "act-clean" / "episodes.jsonl"
     lines.write_bytes(b"".join(lines.read_bytes().splitlines(keepends=True)[:3]))
     kept = lines.read_bytes()
-    second = evaluate(plan, world)
+    second = run_monitor_study(study, world)
     assert lines.read_bytes().startswith(kept)
     assert second.findings == first.findings
     assert not second.findings.calibrated
@@ -98,27 +98,27 @@ def test_goes_on_where_it_was_killed(world: World, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_processes_find_the_same(world: World, tmp_path: Path) -> None:
     given: dict[str, Any] = {"calibrate_on": (), "clean": [200, 204], "disturbed": [300]}
-    one = evaluate(make_plan(tmp_path / "one", **given, acting=False), world)
-    two = evaluate(make_plan(tmp_path / "two", **given, acting=False, jobs=2), world)
+    one = run_monitor_study(make_study(tmp_path / "one", **given, acting=False), world)
+    two = run_monitor_study(make_study(tmp_path / "two", **given, acting=False, jobs=2), world)
     assert one.findings == two.findings
     assert two.findings.effect == {}
 
 
 def test_refuses_scenes_that_overlap(world: World, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="keep them apart"):
-        evaluate(make_plan(tmp_path, calibrate_on=[1, 200]), world)
+        run_monitor_study(make_study(tmp_path, calibrate_on=[1, 200]), world)
     with pytest.raises(ConfigError, match="no scenes"):
-        evaluate(make_plan(tmp_path, clean=[], disturbed=[]), world)
+        run_monitor_study(make_study(tmp_path, clean=[], disturbed=[]), world)
 
 
 KILLED = """
 import os, time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from monitor.study.monitor_study import _begin_process
+from monitor.study.monitor_study import _start_process
 
 if __name__ == "__main__":
-    start = dict(initializer=_begin_process, initargs=(os.getpid(),))
+    start = dict(initializer=_start_process, initargs=(os.getpid(),))
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), **start) as pool:
         print(pool.submit(os.getpid).result(), flush=True)
         pool.submit(time.sleep, 120).result()

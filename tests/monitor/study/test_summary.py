@@ -106,9 +106,9 @@ def test_solved_at_reset_is_counted_apart(tmp_path: Path) -> None:
 def test_the_benchmarks_own_verdict_is_counted_beside_ours(
     tmp_path: Path, verdict: bool, value: float
 ) -> None:
-    told = {"final_info": {"success": False, "benchmark_success": verdict}}
+    info = {"final_info": {"success": False, "benchmark_success": verdict}}
     outcomes = ["failure", "failure", "success", "error"]
-    summary = build_summary(write(tmp_path / "run", outcomes, **told))
+    summary = build_summary(write(tmp_path / "run", outcomes, **info))
     assert (summary["benchmark_rate"]["value"], summary["benchmark_rate"]["total"]) == (value, 3)
     assert summary["pass_rate"]["count"] == 1
 

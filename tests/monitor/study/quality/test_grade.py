@@ -13,13 +13,22 @@ from monitor.study.quality.indicators import Measured
 from monitor.study.runs import Run
 
 GRADE = Grade(
-    env="toy", robot="toy", control_dt_s=0.2,
+    env="toy",
+    robot="toy",
+    control_dt_s=0.2,
     weights={"velocity": 0.5, "task_time": 0.3, "start_time": 0.2},
     quantiles={"velocity": tuple(float(i) for i in range(21))},
-    horizon_steps=40, collision_penalty=2.0, failure_penalty=4.0,
-    expert_mean=5.0, expert_std=2.0, raw_mean=0.5, raw_std=0.25,
-    n_train=20, raters=("ada", "bo"), seed=0,
-)  # fmt: skip
+    horizon_steps=40,
+    collision_penalty=2.0,
+    failure_penalty=4.0,
+    expert_mean=5.0,
+    expert_std=2.0,
+    raw_mean=0.5,
+    raw_std=0.25,
+    n_train=20,
+    raters=("ada", "bo"),
+    seed=0,
+)
 
 
 def measured(outcome: str = "success", collisions: int | None = 0, **of: Any) -> Measured:
@@ -83,10 +92,18 @@ def test_a_saved_grade_is_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"weights": {"speed": 1.0}}, {"weights": {"acceleration": 1.0}}, {"weights": {}},
-     {"weights": {"task_time": 0.0}}, {"weights": {"task_time": -1.0}}, {"failure_penalty": 0.5},
-     {"quantiles": {"velocity": [1.0]}}, {"schema_version": 2}, {"other": 1}],
-)  # fmt: skip
+    [
+        {"weights": {"speed": 1.0}},
+        {"weights": {"acceleration": 1.0}},
+        {"weights": {}},
+        {"weights": {"task_time": 0.0}},
+        {"weights": {"task_time": -1.0}},
+        {"failure_penalty": 0.5},
+        {"quantiles": {"velocity": [1.0]}},
+        {"schema_version": 2},
+        {"other": 1},
+    ],
+)
 def test_a_file_that_is_no_grade_says_how_to_make_one(
     change: dict[str, Any], tmp_path: Path
 ) -> None:

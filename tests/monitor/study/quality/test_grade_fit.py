@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("scipy")
 
 from monitor.errors import CalibrationError
-from monitor.study.quality.grade_fit import GradePlan, agree, fit_grade
+from monitor.study.quality.grade_fit import GradeConfig, agree, fit_grade
 from monitor.study.quality.indicators import Measured, measure_run
 from monitor.study.quality.ratings import Ratings, read_ratings
 from monitor.study.runs import Run
@@ -43,10 +43,11 @@ def test_only_the_training_split_shapes_the_grade(known: Known) -> None:
     run, measured, ratings = known
     fitted = fit_grade(*known)
     changed = [
-        one if one.episode in fitted.train
+        one
+        if one.episode in fitted.train
         else replace(one, collisions=7, of={**one.of, "velocity": 9.9})
         for one in measured
-    ]  # fmt: skip
+    ]
     turned = Ratings(
         by={
             rater: {e: s if e in fitted.train else 11 - s for e, s in scores.items()}
@@ -67,9 +68,9 @@ def test_the_grades_of_the_training_split_have_the_experts_mean_and_spread(known
 
 
 def test_seed_and_share_are_what_they_say(known: Known) -> None:
-    assert fit_grade(*known, GradePlan(seed=0)) == fit_grade(*known)
-    assert fit_grade(*known, GradePlan(seed=1)).train != fit_grade(*known).train
-    assert len(fit_grade(*known, GradePlan(train_share=0.8)).train) == 32
+    assert fit_grade(*known, GradeConfig(seed=0)) == fit_grade(*known)
+    assert fit_grade(*known, GradeConfig(seed=1)).train != fit_grade(*known).train
+    assert len(fit_grade(*known, GradeConfig(train_share=0.8)).train) == 32
 
 
 def test_what_most_episodes_lack_is_left_out_and_what_few_lack_costs_them(known: Known) -> None:
@@ -89,10 +90,10 @@ def test_what_most_episodes_lack_is_left_out_and_what_few_lack_costs_them(known:
 @pytest.mark.parametrize(("share", "needed"), [(0.5, 16), (0.8, 21), (0.3, 27)])
 def test_too_few_episodes_says_how_many_are_needed(share: float, needed: int, known: Known) -> None:
     run, measured, ratings = known
-    plan = GradePlan(train_share=share)
+    config = GradeConfig(train_share=share)
     with pytest.raises(CalibrationError, match=rf"needs {needed} rated .* found {needed - 1} of"):
-        fit_grade(run, measured, ratings.only(range(needed - 1)), plan)
-    fitted = fit_grade(run, measured, ratings.only(range(needed)), plan)
+        fit_grade(run, measured, ratings.only(range(needed - 1)), config)
+    fitted = fit_grade(run, measured, ratings.only(range(needed)), config)
     assert len(fitted.train) >= 8
     assert len(fitted.test) >= 5
 

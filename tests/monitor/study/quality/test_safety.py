@@ -13,8 +13,8 @@ from monitor.study.quality.safety import RobotNames, Safety, SafetyLimits, judge
 START = {"can": [0.3, 0.0, 0.03], "plate": [0.3, 0.2, 0.0], "cup": [0.4, -0.1, 0.04]}
 
 
-def pose(place: Any, turn: Rotation | None = None) -> list[float]:
-    x, y, z, w = (turn or Rotation.identity()).as_quat()
+def pose(place: Any, orientation: Rotation | None = None) -> list[float]:
+    x, y, z, w = (orientation or Rotation.identity()).as_quat()
     return [*map(float, place), float(w), float(x), float(y), float(z)]
 
 
@@ -71,8 +71,8 @@ def test_a_lying_object_that_is_pushed_is_one_event_until_it_stands_again() -> N
 
 
 def test_a_tilt_in_the_hand_is_none() -> None:
-    turn = Rotation.from_euler("x", 80.0, degrees=True)
-    worlds = [world(), *[world(held=True, can=pose([0.3, 0.0, 0.05], turn))] * 4]
+    orientation = Rotation.from_euler("x", 80.0, degrees=True)
+    worlds = [world(), *[world(held=True, can=pose([0.3, 0.0, 0.05], orientation))] * 4]
     assert not judge([*worlds, world()]).events
 
 

@@ -11,7 +11,7 @@ import pytest
 from monitor.errors import ConfigError
 from monitor.study.calibration.calibrate import calibrate
 from monitor.study.report.page import write_report
-from monitor.study.report.picture import chosen
+from monitor.study.report.panels import chosen
 from monitor.study.runs import Run
 
 VOID = {"meta", "br", "img", "link", "hr", "input"}
@@ -45,10 +45,10 @@ def read(page: Path) -> str:
     return parser.text
 
 
-def test_page_and_picture_of_one_run(watched: Path, tmp_path: Path) -> None:
-    page, picture = write_report([watched], out=tmp_path / "report.html")
-    assert (page.name, picture.name) == ("report.html", "report.png")
-    assert picture.read_bytes().startswith(b"\x89PNG")
+def test_page_and_image_of_one_run(watched: Path, tmp_path: Path) -> None:
+    page, image = write_report([watched], out=tmp_path / "report.html")
+    assert (page.name, image.name) == ("report.html", "report.png")
+    assert image.read_bytes().startswith(b"\x89PNG")
     text = read(page)
     assert "reacher on world" in text
     assert "Uncalibrated" in text
@@ -74,10 +74,10 @@ def test_page_needs_nothing_from_elsewhere(watched: Path, tmp_path: Path) -> Non
 
 
 def test_several_runs_are_compared(watched: Path, enforced: Path, tmp_path: Path) -> None:
-    page, picture = write_report([watched, enforced], out=tmp_path / "both.html")
+    page, image = write_report([watched, enforced], out=tmp_path / "both.html")
     text = read(page)
     assert "2 runs compared" in text
-    assert picture.stat().st_size > 5000
+    assert image.stat().st_size > 5000
 
 
 def test_calibrated_run_says_so(watched: Path, tmp_path: Path, record: Callable[..., Path]) -> None:
@@ -91,9 +91,9 @@ def test_calibrated_run_says_so(watched: Path, tmp_path: Path, record: Callable[
 def test_empty_run_has_a_page(watched: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     shutil.copy(watched / "run.json", tmp_path / "empty")
-    page, picture = write_report([tmp_path / "empty"])
+    page, image = write_report([tmp_path / "empty"])
     assert "no data" in read(page)
-    assert picture.exists()
+    assert image.exists()
     with pytest.raises(ConfigError, match="at least one"):
         write_report([])
 

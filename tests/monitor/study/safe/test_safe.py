@@ -16,11 +16,11 @@ from monitor.cli.main import main
 from monitor.errors import CalibrationError, ConfigError
 from monitor.metrics.probe_file import ProbeFile
 from monitor.metrics.safe import failure_curve
-from monitor.study.monitor_study import StudyPlan, evaluate
+from monitor.study.monitor_study import StudyConfig, run_monitor_study
 from monitor.study.replay import replay_run
 from monitor.study.runs import Run
 from monitor.study.safe.data import Labelled, deal, read_labelled
-from monitor.study.safe.fit import FitResult, fit_band, fit_probe
+from monitor.study.safe.fit import FitResult, fit_band, fit_safe_probe
 from monitor.study.safe.train import Training, train
 
 pytest.importorskip("torch")
@@ -54,27 +54,36 @@ class Telling:
 @pytest.fixture(scope="module")
 def runs(world: World, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     make_env, make_policy = world
-    plan = StudyPlan(
-        out=tmp_path_factory.mktemp("safe"), env="world", policy="reacher",
-        clean=range(20, 60), disturbed=range(100, 108), acting=False, keep_hidden=True,
-    )  # fmt: skip
-    studied = evaluate(plan, (make_env, lambda: Telling(make_policy())))
+    study = StudyConfig(
+        out=tmp_path_factory.mktemp("safe"),
+        env="world",
+        policy="reacher",
+        clean=range(20, 60),
+        disturbed=range(100, 108),
+        acting=False,
+        keep_hidden=True,
+    )
+    studied = run_monitor_study(study, (make_env, lambda: Telling(make_policy())))
     return list(studied.folders.values())
 
 
 @pytest.fixture(scope="module")
 def fitted(runs: list[Path]) -> FitResult:
-    return fit_probe(runs, 0.2, QUICK)
+    return fit_safe_probe(runs, 0.2, QUICK)
 
 
 def labelled(count: int, failed: Callable[[int], bool], steps: int = 4) -> list[Labelled]:
     return [
         Labelled(
             features=np.full((steps, 2), float(failed(i)), dtype=np.float32),
-            failed=failed(i), scene=i // 2, disturbance=None, scores=[0.1] * steps, tau=0.5,
+            failed=failed(i),
+            scene=i // 2,
+            disturbance=None,
+            scores=[0.1] * steps,
+            tau=0.5,
         )
         for i in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def test_a_probe_tells_failures_on_scenes_that_it_has_not_seen(fitted: FitResult) -> None:
@@ -92,7 +101,7 @@ def test_a_probe_tells_failures_on_scenes_that_it_has_not_seen(fitted: FitResult
 
 
 def test_the_same_runs_and_seed_give_the_same_probe(runs: list[Path], fitted: FitResult) -> None:
-    again = fit_probe(runs, 0.2, QUICK)
+    again = fit_safe_probe(runs, 0.2, QUICK)
     assert np.array_equal(again.probe.weight_1, fitted.probe.weight_1)
     assert again.report == fitted.report
 
@@ -109,7 +118,7 @@ def test_no_scene_is_on_both_sides_and_failures_are_dealt_evenly() -> None:
 
 
 def test_kinds_kept_out_only_judge(runs: list[Path]) -> None:
-    fitted = fit_probe(runs, 0.2, QUICK, unseen=("object_pushed",))
+    fitted = fit_safe_probe(runs, 0.2, QUICK, unseen=("object_pushed",))
     names = {one.scenes for one in fitted.report.comparisons}
     assert names == {"all", "clean", "unseen and clean"}  # of the disturbed, none is solved
     assert fitted.report.band.unseen is not None
@@ -119,7 +128,7 @@ def test_kinds_kept_out_only_judge(runs: list[Path]) -> None:
     seen = {one.disturbance for one in (*parts.train, *parts.band, *parts.rest)}
     assert "object_pushed" not in seen
     with pytest.raises(ConfigError, match="did you mean 'object_pushed'"):
-        fit_probe(runs, 0.2, QUICK, unseen=("object_push",))
+        fit_safe_probe(runs, 0.2, QUICK, unseen=("object_push",))
 
 
 def test_the_loss_is_least_where_failures_count_every_step() -> None:
@@ -150,10 +159,12 @@ def test_the_alarms_told_are_those_of_the_monitor(
 ) -> None:
     path = tmp_path / "probe.npz"
     fitted.probe.save(path)
-    config = MonitorConfig.model_validate({
-        "metrics": {"safe": str(path)},
-        "rules": [{"name": "SAFE", "of": [{"metric": "SAFE-excess", "above": 0}]}],
-    })  # fmt: skip
+    config = MonitorConfig.model_validate(
+        {
+            "metrics": {"safe": str(path)},
+            "rules": [{"name": "SAFE", "of": [{"metric": "SAFE-excess", "above": 0}]}],
+        }
+    )
     monitor = Monitor(config, action_low=[-1.0] * 7, action_high=[1.0] * 7)
     parts = deal(read_labelled([Run.load(run) for run in runs]), QUICK.seed)
 
@@ -164,9 +175,9 @@ def test_the_alarms_told_are_those_of_the_monitor(
 
     good = [alarmed(one) for one in parts.rest if not one.failed]
     bad = [alarmed(one) for one in parts.held_out if one.failed]
-    told = fitted.report.band
-    assert (told.false.count, told.false.total) == (sum(good), len(good))
-    assert (told.caught.count, told.caught.total) == (sum(bad), len(bad))
+    alarms = fitted.report.band
+    assert (alarms.false.count, alarms.false.total) == (sum(good), len(good))
+    assert (alarms.caught.count, alarms.caught.total) == (sum(bad), len(bad))
 
 
 def test_a_run_with_a_probe_replays_without_its_file(
@@ -175,11 +186,18 @@ def test_a_run_with_a_probe_replays_without_its_file(
     path = tmp_path / "probe.npz"
     fitted.probe.save(path)
     make_env, make_policy = world
-    plan = StudyPlan(
-        out=tmp_path / "study", env="world", policy="reacher", clean=[20, 24], acting=False,
-        config=MonitorConfig.model_validate({"metrics": {"safe": str(path)}}), keep_hidden=True,
-    )  # fmt: skip
-    (folder,) = evaluate(plan, (make_env, lambda: Telling(make_policy()))).folders.values()
+    study = StudyConfig(
+        out=tmp_path / "study",
+        env="world",
+        policy="reacher",
+        clean=[20, 24],
+        acting=False,
+        config=MonitorConfig.model_validate({"metrics": {"safe": str(path)}}),
+        keep_hidden=True,
+    )
+    (folder,) = run_monitor_study(
+        study, (make_env, lambda: Telling(make_policy()))
+    ).folders.values()
     path.unlink()
     replay = replay_run(folder)
     assert replay.identical
@@ -190,18 +208,18 @@ def test_a_run_with_a_probe_replays_without_its_file(
 
 
 def refusals(runs: list[Path], watched: Path, tmp_path: Path) -> Iterator[tuple[Any, str]]:
-    yield (lambda: fit_probe(runs, 0.01, QUICK)), "alpha 0.01 needs 197: record about"
-    yield (lambda: fit_probe([runs[0], runs[0]], 0.2, QUICK)), "named twice"
-    yield (lambda: fit_probe([watched], 0.2, QUICK)), "--keep-hidden"
-    yield (lambda: fit_probe([runs[0], copied(runs[1], tmp_path / "a", 7)], 0.2)), "6 and 7"
+    yield (lambda: fit_safe_probe(runs, 0.01, QUICK)), "alpha 0.01 needs 197: record about"
+    yield (lambda: fit_safe_probe([runs[0], runs[0]], 0.2, QUICK)), "named twice"
+    yield (lambda: fit_safe_probe([watched], 0.2, QUICK)), "--keep-hidden"
+    yield (lambda: fit_safe_probe([runs[0], copied(runs[1], tmp_path / "a", 7)], 0.2)), "6 and 7"
     solved = tmp_path / "b"
     shutil.copytree(runs[0], solved)
     for one in Run.load(solved).of("failure"):
         (solved / "hidden" / f"episode-{one.number:06d}-attempt-1.npz").unlink()
-    yield (lambda: fit_probe([solved], 0.2, QUICK)), "0 failures among 32"
+    yield (lambda: fit_safe_probe([solved], 0.2, QUICK)), "0 failures among 32"
     torn = copied(runs[1], tmp_path / "c", 6)
     next((torn / "hidden").iterdir()).write_bytes(b"PK\x03\x04")
-    yield (lambda: fit_probe([torn], 0.2)), "cannot be read"
+    yield (lambda: fit_safe_probe([torn], 0.2)), "cannot be read"
 
 
 def copied(run: Path, to: Path, size: int) -> Path:

@@ -1,4 +1,4 @@
-"""Stands for ``vlawatch run`` in the tests of the fleet: writes a run folder, dies when told to.
+"""Stands for ``vlawatch run`` in the tests of the fleet: writes a run folder, dies on request.
 
 The policy's name says how it behaves: ``steady``, ``dies`` (killed once, at its second episode),
 ``always-dies``, ``refuses`` (exit code 2), ``breaks`` (its first episode is an error until it is

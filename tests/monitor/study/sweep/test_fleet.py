@@ -11,7 +11,7 @@ import pytest
 
 from monitor.study.merge import merge_runs
 from monitor.study.runs import Run
-from monitor.study.sweep import FleetResult, SweepPlan, read_status, run_fleet
+from monitor.study.sweep import FleetResult, SweepConfig, read_status, run_fleet
 from monitor.trace import RunFolder, TraceError
 
 pytestmark = pytest.mark.slow
@@ -25,8 +25,8 @@ def command(arguments: Sequence[str]) -> Sequence[str]:
 
 def plan(
     *policies: str, scenes: str = "0:5", part: int = 2, seeds: Sequence[int] = (0,)
-) -> SweepPlan:
-    return SweepPlan.model_validate(
+) -> SweepConfig:
+    return SweepConfig.model_validate(
         {
             "policies": policies,
             "envs": ["table"],
@@ -39,7 +39,7 @@ def plan(
 
 
 def run(
-    wanted: SweepPlan, out: Path, *, resume: bool = False, retry_errors: bool = False
+    wanted: SweepConfig, out: Path, *, resume: bool = False, retry_errors: bool = False
 ) -> FleetResult:
     return run_fleet(wanted, out, jobs=2, resume=resume, retry_errors=retry_errors, command=command)
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from monitor.errors import ConfigError, unknown_name
 from monitor.rollout import read_specs
 
-__all__ = ["Cell", "EnvEntry", "Part", "PolicyEntry", "SweepPlan", "load_plan"]
+__all__ = ["Cell", "EnvEntry", "PolicyEntry", "SweepConfig", "SweepPart", "load_sweep"]
 
 _INT = "tag:yaml.org,2002:int"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -49,7 +49,7 @@ class PolicyEntry(_Entry):
 
 
 class EnvEntry(_Entry):
-    """An environment, where it runs, and scenes of its own instead of the plan's."""
+    """An environment, where it runs, and optional scenes instead of the sweep's."""
 
     disturbance: str | None = None
     swap_instruction: bool = False
@@ -74,7 +74,7 @@ def _text(value: Any) -> Any:
     return value
 
 
-class SweepPlan(_Section):
+class SweepConfig(_Section):
     """Everything about one sweep, or about the one run of ``vlawatch run FILE``."""
 
     policies: Annotated[
@@ -115,10 +115,10 @@ class SweepPlan(_Section):
         ]
 
     def run_options(self) -> dict[str, Any]:
-        """Return the options of ``vlawatch run`` by parameter, for a plan of one run.
+        """Return the options of ``vlawatch run`` by parameter, for a sweep of one run.
 
         Raises:
-            ConfigError: the plan names several.
+            ConfigError: the sweep names several.
         """
         cells = self.cells()
         if len(cells) > 1:
@@ -144,17 +144,17 @@ class Cell(_Section):
         """Where its parts lie, below the sweep's folder."""
         return Path(self.policy.title) / self.env.title / f"seed-{self.seed}"
 
-    def options(self, plan: SweepPlan) -> dict[str, Any]:
+    def options(self, config: SweepConfig) -> dict[str, Any]:
         """Return the options of ``vlawatch run`` by parameter; those without a value are left out.
 
         Args:
-            plan: what all cells share.
+            config: what all cells share.
         """
         values = {
             "env": self.env.name,
             "env_python": self.env.python,
-            "isolate": plan.isolate,
-            "env_deadline_s": plan.deadline_s,
+            "isolate": config.isolate,
+            "env_deadline_s": config.deadline_s,
             "policy": self.policy.name,
             "checkpoint": self.policy.checkpoint,
             "unnorm_key": self.policy.unnorm_key,
@@ -168,26 +168,26 @@ class Cell(_Section):
             "max_steps": self.env.max_steps,
             "disturbance": self.env.disturbance,
             "swap_instruction": self.env.swap_instruction,
-            "monitor": plan.monitor,
-            "calibration": plan.calibration,
-            "watch_only": plan.watch_only,
-            "recovery": plan.recovery,
-            "probe": plan.probe,
-            "video": plan.video,
-            "keep_logits": plan.keep_logits,
-            "keep_hidden": plan.keep_hidden,
-            "sink": list(plan.sinks),
+            "monitor": config.monitor,
+            "calibration": config.calibration,
+            "watch_only": config.watch_only,
+            "recovery": config.recovery,
+            "probe": config.probe,
+            "video": config.video,
+            "keep_logits": config.keep_logits,
+            "keep_hidden": config.keep_hidden,
+            "sink": list(config.sinks),
         }
         return {name: value for name, value in values.items() if value not in (None, [])}
 
-    def parts(self, size: int) -> Iterator[Part]:
+    def parts(self, size: int) -> Iterator[SweepPart]:
         """Its scenes, cut into runs of ``size``."""
         file, mark, _ = self.scenes.partition(".json")
         scenes = [spec.scene for spec in read_specs(self.scenes)]
         for number, start in enumerate(range(0, len(scenes), size)):
             chosen = scenes[start : start + size]
             text = ",".join(map(str, chosen))
-            yield Part(
+            yield SweepPart(
                 cell=self,
                 number=number,
                 scenes=f"{file}{mark}#{text}" if mark else text,
@@ -195,7 +195,7 @@ class Cell(_Section):
             )
 
 
-class Part(_Section):
+class SweepPart(_Section):
     """The episodes of a cell that one process runs into one run folder."""
 
     cell: Cell
@@ -208,9 +208,9 @@ class Part(_Section):
         """Its run folder, below the sweep's."""
         return self.cell.folder / f"part-{self.number:03d}"
 
-    def arguments(self, plan: SweepPlan, out: Path) -> list[str]:
+    def arguments(self, config: SweepConfig, out: Path) -> list[str]:
         """Arguments of ``vlawatch`` that run it, or what is missing of it."""
-        options = self.cell.options(plan) | {"scenes": self.scenes, "out": out / self.folder}
+        options = self.cell.options(config) | {"scenes": self.scenes, "out": out / self.folder}
         switches_last = sorted(options.items(), key=lambda pair: isinstance(pair[1], bool))
         return [
             "run",
@@ -247,8 +247,8 @@ _Loader.yaml_implicit_resolvers = {
 _Loader.add_implicit_resolver(_INT, re.compile(r"[-+]?[0-9]+$"), list("-+0123456789"))
 
 
-def load_plan(path: Path | str) -> SweepPlan:
-    """Read a plan.
+def load_sweep(path: Path | str) -> SweepConfig:
+    """Read the YAML file of a sweep.
 
     Raises:
         ConfigError: not a file, not YAML, a key or value that does not fit, labels that are given
@@ -260,13 +260,13 @@ def load_plan(path: Path | str) -> SweepPlan:
         msg = f"cannot read sweep {path}: {error}"
         raise ConfigError(msg) from error
     try:
-        plan = SweepPlan.model_validate(data)
+        config = SweepConfig.model_validate(data)
     except ValidationError as error:
         lines = [_line(problem) for problem in error.errors()]
         msg = "\n  ".join((f"sweep {path} does not fit:", *lines))
         raise ConfigError(msg) from error
-    _check(plan)
-    return plan
+    _check(config)
+    return config
 
 
 def _line(problem: Any) -> str:
@@ -277,20 +277,20 @@ def _line(problem: Any) -> str:
         text = f"expected a list in brackets, such as [{problem['input']}]"
     if problem["type"] == "extra_forbidden":
         sections: dict[Any, type[BaseModel]] = {"policies": PolicyEntry, "envs": EnvEntry}
-        section = sections.get(place[0], SweepPlan) if len(place) > 1 else SweepPlan
+        section = sections.get(place[0], SweepConfig) if len(place) > 1 else SweepConfig
         text = unknown_name("key", str(place[-1]), section.model_fields)
     return f"{'.'.join(map(str, place)) or 'top level'}: {text}"
 
 
-def _check(plan: SweepPlan) -> None:
-    groups: dict[str, Sequence[_Entry]] = {"policies": plan.policies, "envs": plan.envs}
+def _check(config: SweepConfig) -> None:
+    groups: dict[str, Sequence[_Entry]] = {"policies": config.policies, "envs": config.envs}
     for what, entries in groups.items():
         twice = [title for title, n in Counter(e.title for e in entries).items() if n > 1]
         if twice:
             msg = f"{what} {twice} appear twice; give each a label of its own"
             raise ConfigError(msg)
-    if len(set(plan.seeds)) != len(plan.seeds):
-        msg = f"seeds {list(plan.seeds)} name one twice"
+    if len(set(config.seeds)) != len(config.seeds):
+        msg = f"seeds {list(config.seeds)} name one twice"
         raise ConfigError(msg)
-    for scenes in {cell.scenes for cell in plan.cells()}:
+    for scenes in {cell.scenes for cell in config.cells()}:
         read_specs(scenes)

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from monitor.errors import ConfigError
-from monitor.study.sweep import SweepPlan, load_plan
+from monitor.study.sweep import SweepConfig, load_sweep
 
 
 def write(folder: Path, text: str) -> Path:
@@ -36,11 +36,11 @@ watch_only: true
 
 
 def test_cells_are_the_product_and_parts_cover_each_scene_once(tmp_path: Path) -> None:
-    plan = load_plan(write(tmp_path, FULL))
-    cells = plan.cells()
+    config = load_sweep(write(tmp_path, FULL))
+    cells = config.cells()
     assert len(cells) == 2 * 2 * 2
     for cell in cells:
-        parts = list(cell.parts(plan.part_episodes))
+        parts = list(cell.parts(config.part_episodes))
         scenes = [int(scene) for part in parts for scene in part.scenes.split(",")]
         assert scenes == ([100, 101, 102] if cell.env.title == "pushed" else [0, 1, 2, 3, 4])
         assert sum(part.episodes for part in parts) == len(scenes)
@@ -51,9 +51,9 @@ def test_cells_are_the_product_and_parts_cover_each_scene_once(tmp_path: Path) -
 
 
 def test_arguments_are_those_of_run(tmp_path: Path) -> None:
-    plan = load_plan(write(tmp_path, FULL))
-    last = list(plan.cells()[-1].parts(2))[-1]
-    arguments = last.arguments(plan, tmp_path)
+    config = load_sweep(write(tmp_path, FULL))
+    last = list(config.cells()[-1].parts(2))[-1]
+    arguments = last.arguments(config, tmp_path)
     given = dict(zip(arguments[1::2], arguments[2::2], strict=False))
     assert arguments[0] == "run"
     assert given["--checkpoint"] == "/w/7b"
@@ -76,15 +76,15 @@ def test_layouts_are_cut_too(tmp_path: Path) -> None:
     scenes = {str(i): {"model_id": "apple", "obj_init_options": here} for i in range(5)}
     (tmp_path / "s.json").write_text(json.dumps(scenes))
     text = f"policies: [hold]\nenvs: [e]\nscenes: {tmp_path}/s.json#1:4\npart_episodes: 2\n"
-    plan = load_plan(write(tmp_path, text))
-    parts = list(plan.cells()[0].parts(2))
+    config = load_sweep(write(tmp_path, text))
+    parts = list(config.cells()[0].parts(2))
     assert [part.scenes for part in parts] == [f"{tmp_path}/s.json#1,2", f"{tmp_path}/s.json#3"]
 
 
 @pytest.mark.parametrize("scenes", ["7", "[0, 3]", "'0:2,9'", "10:20"])
 def test_scenes_may_be_written_as_yaml_numbers(tmp_path: Path, scenes: str) -> None:
-    plan = load_plan(write(tmp_path, f"policies: [hold]\nenvs: [e]\nscenes: {scenes}\n"))
-    (part,) = plan.cells()[0].parts(25)
+    config = load_sweep(write(tmp_path, f"policies: [hold]\nenvs: [e]\nscenes: {scenes}\n"))
+    (part,) = config.cells()[0].parts(25)
     assert part.episodes == {"7": 1, "[0, 3]": 2, "'0:2,9'": 3, "10:20": 10}[scenes]
 
 
@@ -107,9 +107,9 @@ def test_scenes_may_be_written_as_yaml_numbers(tmp_path: Path, scenes: str) -> N
 )
 def test_a_wrong_plan_says_what_is_wrong(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        load_plan(write(tmp_path, text))
+        load_sweep(write(tmp_path, text))
 
 
 def test_a_plan_reads_back_from_what_the_folder_keeps(tmp_path: Path) -> None:
-    plan = load_plan(write(tmp_path, FULL))
-    assert SweepPlan.model_validate(plan.model_dump(mode="json")) == plan
+    config = load_sweep(write(tmp_path, FULL))
+    assert SweepConfig.model_validate(config.model_dump(mode="json")) == config
