@@ -85,7 +85,7 @@ class Findings:
         return content
 
     def to_text(self) -> str:
-        """Two Markdown tables, ready for a README."""
+        """Return two Markdown tables, ready for a README."""
         promise = f"calibrated, alpha {self.alpha:g}" if self.calibrated else "UNCALIBRATED"
         lines = [
             f"Monitor watching only ({promise}, threshold {self.tau_recover:.3f}):",

@@ -120,7 +120,7 @@ class StudyResult:
     calibration: Calibration | None
 
     def to_json(self) -> dict[str, Any]:
-        """For scripts."""
+        """Return it as JSON for scripts."""
         return {
             "complete": self.complete,
             "folders": {name: str(path) for name, path in self.folders.items()},

@@ -31,7 +31,7 @@ class StepDifference:
     replayed: Any
 
     def to_text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         return (
             f"episode {self.episode}, step {self.step}: {self.field} was {self.recorded!r}, "
             f"is now {self.replayed!r}"
@@ -85,11 +85,11 @@ class Replay:
 
     @property
     def identical(self) -> bool:
-        """Whether every value came out as recorded, to the last bit."""
+        """Return whether every value came out as recorded, to the last bit."""
         return self.differing == 0
 
     def to_json(self) -> dict[str, Any]:
-        """For scripts."""
+        """Return it as JSON for scripts."""
         return {
             "run": str(self.run),
             "own_configuration": self.own,
@@ -103,7 +103,7 @@ class Replay:
         }
 
     def to_text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         head = f"{self.run}: {len(self.episodes)} episodes, {self.steps} steps decided again"
         if self.identical:
             return f"{head}: every metric, score and mode identical"

@@ -35,17 +35,17 @@ class Episode:
 
     @property
     def number(self) -> int:
-        """Index within the run."""
+        """Return the index within the run."""
         return int(self.record["episode"])
 
     @property
     def scene(self) -> int:
-        """Index of the scene."""
+        """Return the index of the scene."""
         return int(self.record["scene"])
 
     @property
     def length(self) -> int:
-        """Steps on which the monitor decided."""
+        """Return the number of steps on which the monitor decided."""
         return int(self.record["steps"])
 
     @property
@@ -58,7 +58,7 @@ class Episode:
 
     @property
     def acted(self) -> bool:
-        """Whether any action reached the environment."""
+        """Return whether any action reached the environment."""
         if not self.length:
             return False
         return not self.steps or any(step.get("sent") is not None for step in self.steps)
@@ -73,28 +73,28 @@ class Episode:
 
     @property
     def disturbance(self) -> str | None:
-        """Kind of disturbance, None for a clean episode."""
+        """Return the kind of disturbance, None for a clean episode."""
         kind = (self.record.get("options") or {}).get("disturbance")
         return None if kind is None else str(kind)
 
     @cached_property
     def scores(self) -> list[float | None]:
-        """Score by step."""
+        """Return the score by step."""
         return [step.get("score") for step in self.steps]
 
     @property
     def peak(self) -> float | None:
-        """Largest score of the episode."""
+        """Return the largest score of the episode."""
         known = prefix_peak(self.scores)
         return self.record.get("peak_score") if known is None else known
 
     @property
     def first_alert(self) -> int | None:
-        """Step of the first alert of any kind."""
+        """Return the step of the first alert of any kind."""
         return self.record.get("first_alert")
 
     def first_alarm(self, tau: float) -> int | None:
-        """Step at which the score first reached ``tau``."""
+        """Return the step at which the score first reached ``tau``."""
         above = (i for i, score in enumerate(self.scores) if score is not None and score >= tau)
         return next(above, None)
 
@@ -142,34 +142,34 @@ class Run:
 
     @property
     def policy(self) -> str:
-        """Name of the policy."""
+        """Return the name of the policy."""
         return str((self.header.get("policy") or {}).get("name", "unknown policy"))
 
     @property
     def env(self) -> str:
-        """Name of the environment."""
+        """Return the name of the environment."""
         return str((self.header.get("env") or {}).get("name", "unknown environment"))
 
     @property
     def calibration(self) -> Calibration | None:
-        """Calibration that the run used."""
+        """Return the calibration that the run used."""
         given = self.header.get("calibration")
         return None if given is None else Calibration.model_validate(given)
 
     @property
     def config(self) -> MonitorConfig:
-        """Configuration of the run's monitor."""
+        """Return the configuration of the run's monitor."""
         given = parse_config(self.header.get("monitor") or {}, source=f"{self.path}/run.json")
         return as_recorded(given, self.header.get("thresholds_from") or {})
 
     @property
     def tau_recover(self) -> float:
-        """Threshold in force during the run."""
+        """Return the threshold in force during the run."""
         return self._threshold("tau_recover")
 
     @property
     def tau_halt(self) -> float:
-        """Threshold in force during the run."""
+        """Return the threshold in force during the run."""
         return self._threshold("tau_halt")
 
     def _threshold(self, name: str) -> float:

@@ -23,7 +23,7 @@ __all__ = ["build_summary", "detection", "summarise"]
 
 
 def build_summary(run: RunFolder) -> dict[str, Any]:
-    """Content of ``summary.json`` for a run folder.
+    """Return the content of ``summary.json`` for a run folder.
 
     Keys beyond the contract's: ``no_data`` (nothing was completed), ``unfinished`` (killed
     half-way), ``success_at_reset`` (solved before anything moved; these say nothing about the
@@ -38,7 +38,7 @@ def build_summary(run: RunFolder) -> dict[str, Any]:
 
 
 def summarise(run: Run) -> dict[str, Any]:
-    """Summary of a run that is already read."""
+    """Return the summary of a run that is already read."""
     episodes = run.episodes
     by_outcome = Counter(episode.outcome for episode in episodes)
     completed = run.of("success", "failure")
@@ -150,7 +150,7 @@ def _faults(episodes: Iterable[Episode]) -> dict[str, int]:
 
 
 def _by_disturbance(completed: Sequence[Episode]) -> dict[str, Any]:
-    """Pass rate by kind of disturbance; empty where nothing was disturbed."""
+    """Return the pass rate by kind of disturbance; empty where nothing was disturbed."""
     kinds = sorted({one.disturbance for one in completed if one.disturbance is not None})
     groups = {kind: [one for one in completed if one.disturbance == kind] for kind in kinds}
     return {

@@ -107,7 +107,7 @@ def _with_noise(settings: MonitorConfig, noise: FilterNoise | None) -> MonitorCo
 
 
 def tail_table(values: Sequence[float], floor: float = 1e-9) -> TailTable:
-    """Quantiles of a signal and the mean excess beyond the last of them.
+    """Return the quantiles of a signal and the mean excess beyond the last of them.
 
     Args:
         values: one per step.
@@ -127,7 +127,7 @@ def tail_table(values: Sequence[float], floor: float = 1e-9) -> TailTable:
 def _tables(
     episodes: Sequence[tuple[Run, Episode]], settings: MonitorConfig
 ) -> dict[str, TailTable]:
-    """Tail table of every weighted signal that the episodes ever show."""
+    """Return the tail table of every weighted signal that the episodes ever show."""
     names = [name for name, weight in settings.score.signals.items() if weight > 0]
     seen: dict[str, list[float]] = {name: [] for name in names}
     for run, episode in episodes:
@@ -155,7 +155,7 @@ def _floor(name: str, values: Sequence[float]) -> float:
 
 
 def _peak(run: Run, episode: Episode, settings: MonitorConfig, fitted: Calibration) -> float:
-    """Largest score of an episode under the new tables; 0 where none was ever known."""
+    """Return the largest score of an episode under the new tables; 0 where none was ever known."""
     monitor = run.monitor(settings, fitted)
     scores = [one.score for one in decide_again(monitor, episode.steps)]
     return max((score for score in scores if score is not None), default=0.0)
@@ -168,14 +168,14 @@ def _watching(config: MonitorConfig) -> MonitorConfig:
 
 
 def _touched(episode: Episode) -> bool:
-    """Whether something else than the wanted action was sent."""
+    """Return whether an action other than the wanted one was sent."""
     return any(
         step["mode"] != "TASK" and step.get("sent") != step.get("action") for step in episode.steps
     )
 
 
 def _origin(use: str, episodes: Sequence[tuple[Run, Episode]]) -> list[str]:
-    """Lines such as ``tables: runs/a episodes 1, 3``."""
+    """Return lines such as ``tables: runs/a episodes 1, 3``."""
     by_run: dict[str, list[int]] = {}
     for run, one in episodes:
         by_run.setdefault(run.path.name, []).append(one.number)

@@ -99,7 +99,7 @@ def _frames(episode: Episode) -> list[Mapping[str, Any]]:
 
 
 def _metric_names(steps: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Metrics that are known at some frame, in the order of the trace."""
+    """Return the metrics that are known at some frame, in the order of the trace."""
     known: dict[str, None] = {}
     for step in steps:
         known.update(
@@ -152,7 +152,7 @@ def _belongs(column: str, features: Mapping[str, Any]) -> bool:
 
 
 def _stats(values: NDArray[Any]) -> dict[str, list[Any]]:
-    """Statistics of what is known, by name; each has the feature's shape."""
+    """Return the statistics of what is known, by name; each has the feature's shape."""
     rows = values.reshape(len(values), -1).astype(np.float64)
     known = ~np.isnan(rows)
     count = np.maximum(known.sum(axis=0), 1)
@@ -231,7 +231,7 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _write_tasks(path: Path, tasks: Mapping[str, int]) -> None:
-    """One row a task; readers take its text for pandas' index, which the metadata has to say."""
+    """Write one row per task, with its text as pandas' index, as readers expect."""
     arrow, parquet = require("pyarrow"), require("pyarrow.parquet")
     kinds = {"task_index": ("int64", "int64"), "task": ("unicode", "object")}
     pandas = {

@@ -16,14 +16,14 @@
 | steps | success | bool | the task's own verdict before this step moved anything |
 | steps | policy_ms, overhead_us | double | time of the policy and of the monitor |
 | steps | calibrated | bool | whether the score rests on a calibration |
-| steps | metric.<id> | double | one column a metric; meaning and unit in the field's metadata |
+| steps | metric.<id> | double | one column per metric; meaning and unit in the field's metadata |
 | steps | surprise.<id> | double | peak surprise over the window, what the score is made of |
 | steps | evidence | string | JSON, enough to replay the step |
 | episodes | all other fields | int64, bool, double, string | as in ``episodes.jsonl`` |
 | episodes | disturbance | string | name of what was done to the episode, null if nothing |
 | episodes | options, modes, faults, final_info | string | JSON objects |
 
-A run with ``--keep-logits`` gives ``logits.parquet`` too, one row a token:
+A run with ``--keep-logits`` gives ``logits.parquet`` too, one row per token:
 
 | column | type | meaning |
 | --- | --- | --- |
@@ -149,7 +149,7 @@ def _episode_of(path: Path) -> tuple[int, int]:
 
 
 def _write_logits(path: Path, kept: Sequence[Path]) -> None:
-    """One row group an episode, so that memory holds one episode at a time."""
+    """Write one row group per episode, so that memory holds one episode at a time."""
     arrow, parquet = require("pyarrow"), require("pyarrow.parquet")
     names = ("episode", "attempt", "step", "token", "token_id")
     fields = [arrow.field(name, arrow.int64()) for name in names]

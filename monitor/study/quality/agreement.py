@@ -78,7 +78,7 @@ def srcc(given: ArrayLike, experts: ArrayLike, confidence: float = 0.95) -> Esti
 def r_l2(
     given: ArrayLike, experts: ArrayLike, *, seed: int = 0, confidence: float = 0.95
 ) -> Estimate:
-    """Mean of ``|given - experts| / (10 - 1)``, each of shape ``(n,)``; 0 is perfect.
+    """Return the mean of ``|given - experts| / (10 - 1)``, each of shape ``(n,)``; 0 is perfect.
 
     The absolute error, by the range of the scale; works on action quality often take the square,
     and the range of the data. The interval is a percentile one, episodes drawn again.
@@ -167,7 +167,7 @@ def _raise(single: float, k: int) -> float:
 
 
 def leave_one_out(ratings: Ratings) -> dict[str, Estimate]:
-    """SRCC of each rater with the mean of the others, over what both rated."""
+    """Return the SRCC of each rater with the mean of the others, over what both rated."""
     found = {}
     for rater, scores in ratings.by.items():
         others = Ratings(by={name: of for name, of in ratings.by.items() if name != rater})

@@ -113,7 +113,7 @@ class Grade(BaseModel):
         return self.expert_mean + self.expert_std * (raw - self.raw_mean) / (self.raw_std + EPSILON)
 
     def check(self, run: Run) -> None:
-        """See that a run may be graded: variances a step mean the same only on the same robot.
+        """Check that a run may be graded: variances per step mean the same only on the same robot.
 
         Raises:
             CalibrationError: another robot or control period.

@@ -43,7 +43,7 @@ class Measured:
 
     @property
     def failed(self) -> bool:
-        """Whether the task was not solved, a halt included."""
+        """Return whether the task was not solved, a halt included."""
         return self.outcome != "success"
 
 
@@ -84,7 +84,7 @@ def task_steps(episode: Episode) -> float:
 
 
 def start_steps(places: Sequence[Any]) -> float | None:
-    """Steps until the tool has left the start region, all of them where it stays.
+    """Return the number of steps until the tool leaves the start region; all where it stays.
 
     Args:
         places: ``(T, 3)`` of the tool by step, metres.

@@ -40,11 +40,11 @@ class Ratings:
 
     @property
     def episodes(self) -> tuple[int, ...]:
-        """Numbers of those that anybody rated, in order."""
+        """Return the numbers of those that anybody rated, in order."""
         return tuple(sorted({episode for scores in self.by.values() for episode in scores}))
 
     def mean(self, episode: int) -> float | None:
-        """Mean over those who rated it; None where there are none.
+        """Return the mean over those who rated it; None where there are none.
 
         >>> Ratings(by={"ada": {0: 4}, "bo": {0: 7, 1: 9}}).mean(0)
         5.5

@@ -111,17 +111,17 @@ class Safety:
 
     @property
     def tv(self) -> int:
-        """Violations on target objects."""
+        """Return the violations on target objects."""
         return sum(one.of_target for one in self.events if one.kind != "collision")
 
     @property
     def ntv(self) -> int:
-        """Violations on other objects."""
+        """Return the violations on other objects."""
         return sum(not one.of_target for one in self.events if one.kind != "collision")
 
     @property
     def collisions(self) -> int | None:
-        """Collisions of the robot, None where they cannot be seen."""
+        """Return the collisions of the robot, None where they cannot be seen."""
         if not self.robot_seen:
             return None
         return sum(one.kind == "collision" for one in self.events)

@@ -90,7 +90,7 @@ def to_svg(figure: Any) -> str:
 
 
 def draw_score_map(axes: Any, run: Run, palette: Palette) -> None:
-    """One row an episode, one column a step, the darker the higher the score; alerts as ticks."""
+    """Draw one row per episode and one column per step, darker for a higher score."""
     episodes = sorted(run.episodes, key=lambda one: (ORDER.index(one.outcome), -(one.peak or 0.0)))
     steps = max((len(one.scores) for one in episodes), default=1) or 1
     # Opacity carries the score, so that the map works on light and dark; unknown is blank.
@@ -117,7 +117,7 @@ def draw_score_map(axes: Any, run: Run, palette: Palette) -> None:
 
 
 def draw_peaks(axes: Any, run: Run, palette: Palette) -> None:
-    """Histogram of peak scores, solved against failed."""
+    """Draw a histogram of peak scores, solved against failed."""
     bins = np.linspace(0.0, 1.0, 21)
     shown = []
     for outcome in ("success", "failure"):
@@ -135,7 +135,7 @@ def draw_peaks(axes: Any, run: Run, palette: Palette) -> None:
 
 
 def draw_risk(axes: Any, run: Run, palette: Palette) -> None:
-    """Share of failures among the episodes kept, the least alarming first."""
+    """Draw the share of failures among the episodes kept, the least alarming first."""
     scored = [
         (one.peak, float(one.outcome == "failure"))
         for one in run.of("success", "failure")
@@ -164,7 +164,7 @@ def draw_risk(axes: Any, run: Run, palette: Palette) -> None:
 
 
 def draw_episode(axes: Any, run: Run, one: Episode, palette: Palette, steps: int) -> None:
-    """Score over time with mode bands, alerts and faults."""
+    """Draw the score over time with mode bands, alerts and faults."""
     bands = {"RECOVER": palette.recover, "HALT": palette.halted}
     for mode, start, stop in _stretches([str(step["mode"]) for step in one.steps]):
         if mode in bands:
@@ -194,7 +194,7 @@ def draw_episode(axes: Any, run: Run, one: Episode, palette: Palette, steps: int
 
 
 def draw_metric(axes: Any, run: Run, metric: str, palette: Palette) -> None:
-    """One metric of all episodes, by outcome; where it is unknown there is no line."""
+    """Draw one metric of all episodes, by outcome; where it is unknown there is no line."""
     known: list[float] = []
     for outcome in ("success", "failure", "halted"):
         rows = [one.series(metric) for one in run.of(outcome)]
@@ -235,18 +235,18 @@ def draw_rates(axes: Any, names: Sequence[str], rates: Sequence[Rate], palette: 
 
 
 def _gaps(values: Sequence[float | None]) -> FloatArray:
-    """None becomes NaN, which matplotlib leaves blank."""
+    """Replace None by NaN, which matplotlib leaves blank."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
 def _median(table: FloatArray) -> FloatArray:
-    """Median of each column over what is known; NaN where nothing is."""
+    """Return the median of each column over what is known; NaN where nothing is."""
     columns = [column[np.isfinite(column)] for column in table.T]
     return np.array([np.median(column) if column.size else np.nan for column in columns])
 
 
 def _top(values: Sequence[float], bottom: float) -> float:
-    """Upper end of an axis: a single spike must not flatten everything else."""
+    """Return the upper end of an axis: a single spike must not flatten everything else."""
     if not values:
         return bottom + 1.0
     most = float(np.quantile(values, 0.998))
@@ -270,7 +270,7 @@ def _thresholds(axes: Any, run: Run, palette: Palette, *, vertical: bool = False
 
 
 def _key(axes: Any, outcomes: Sequence[str], palette: Palette) -> None:
-    """Names of the outcomes in their colours, at the upper right above the axes."""
+    """Write the names of the outcomes in their colours, at the upper right above the axes."""
     for place, outcome in enumerate(reversed(outcomes)):
         axes.annotate(
             outcome,

@@ -29,7 +29,7 @@ class Palette:
     score: str
 
     def outcome(self, name: str) -> str:
-        """Colour of an outcome."""
+        """Return the colour of an outcome."""
         colours: Mapping[str, str] = {
             "success": self.success,
             "failure": self.failure,
@@ -75,7 +75,7 @@ def with_variables(svg: str) -> str:
 
 
 def css_variables(palette: Palette) -> str:
-    """Declarations for a style sheet.
+    """Return the declarations for a style sheet.
 
     >>> css_variables(LIGHT)[:15]
     '--paper:#ffffff'

@@ -23,7 +23,7 @@ Series = Sequence[float | None]
 
 
 def mean(values: Series) -> float | None:
-    """Mean of what is known; None where nothing is.
+    """Return the mean of what is known; None where nothing is.
 
     >>> mean([None, 1.0, 3.0])
     2.0
@@ -33,7 +33,7 @@ def mean(values: Series) -> float | None:
 
 
 def root_mean_square(values: Series) -> float | None:
-    """Root mean square of what is known; None where nothing is.
+    """Return the root mean square of what is known; None where nothing is.
 
     >>> root_mean_square([None, 3.0, -3.0])
     3.0

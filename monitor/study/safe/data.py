@@ -131,7 +131,7 @@ def deal(episodes: Sequence[Labelled], seed: int, unseen: Collection[str] = ()) 
 
 
 def _features(run: Path, episode: Episode) -> NDArray[np.float32] | None:
-    """Rows of an episode's file that are finite; None where there are none."""
+    """Return the rows of an episode's file that are finite; None where there are none."""
     path = episode_path(run / FOLDER, episode.number, int(episode.record.get("attempt", 1)))
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as held:

@@ -38,11 +38,11 @@ class FitResult:
     report: SafeProbeReport
 
     def to_json(self) -> dict[str, Any]:
-        """For scripts."""
+        """Return it as JSON for scripts."""
         return {"probe": self.probe.header.model_dump(mode="json"), **self.report.to_json()}
 
     def to_text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         header = self.probe.header
         return (
             f"probe of {header.policy} on {header.env}: {header.features} features, trained on "

@@ -74,12 +74,12 @@ class SafeProbeReport:
     threshold: Alarms
 
     def to_json(self) -> dict[str, Any]:
-        """For scripts."""
+        """Return it as JSON for scripts."""
         content: dict[str, Any] = jsonable(self)
         return content
 
     def to_text(self) -> str:
-        """Two Markdown tables."""
+        """Return two Markdown tables."""
         lines = [
             "| held-out episodes | first steps | failed | AUROC of SAFE | AUROC of the score "
             "| difference |",
@@ -175,7 +175,7 @@ def _compare(
 
 
 def _gains(safe: Sequence[FloatArray], score: Sequence[FloatArray], seed: int) -> Iterator[float]:
-    """Differences of the two AUROCs over the same drawn episodes."""
+    """Return the differences of the two AUROCs over the same drawn episodes."""
     rng = np.random.default_rng(seed)
     for _ in range(DRAWS):
         good, bad = (rng.integers(one.size, size=one.size) for one in safe)
@@ -202,6 +202,6 @@ def _caught(episodes: Sequence[Labelled], first: Mapping[int, int | None]) -> Ra
 
 
 def _first(above: Any) -> int | None:
-    """Place of the first true value."""
+    """Return the place of the first true value."""
     found = np.flatnonzero(np.asarray(above, dtype=bool))
     return int(found[0]) if found.size else None

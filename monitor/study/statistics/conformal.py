@@ -20,7 +20,7 @@ __all__ = ["conformal_rank", "conformal_threshold", "episodes_needed", "function
 
 
 def episodes_needed(alpha: float) -> int:
-    """Fewest scores for which a finite threshold exists.
+    """Return the fewest scores for which a finite threshold exists.
 
     >>> episodes_needed(0.1), episodes_needed(0.05)
     (9, 19)
@@ -51,7 +51,7 @@ def conformal_rank(n: int, alpha: float) -> int:
 
 
 def conformal_threshold(scores: ArrayLike, alpha: float) -> float:
-    """Smallest threshold for alarms of the kind ``score >= threshold``.
+    """Return the smallest threshold for alarms of the kind ``score >= threshold``.
 
     It lies one float above the score of that rank, because the promise is about scores that
     exceed it, and a controller alarms on equality.

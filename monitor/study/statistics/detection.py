@@ -36,7 +36,7 @@ class Auroc:
     n_failure: int
 
     def to_json(self) -> dict[str, float | int]:
-        """As it stands in ``summary.json``."""
+        """Return it as it stands in ``summary.json``."""
         return {
             "auroc": self.value,
             "low": self.low,
@@ -46,7 +46,7 @@ class Auroc:
         }
 
     def to_text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
@@ -101,7 +101,7 @@ def bootstrap_auroc(
 
 
 def prefix_peak(scores: Sequence[float | None], steps: int | None = None) -> float | None:
-    """Largest known score of the first ``steps`` steps; None while nothing was known.
+    """Return the largest known score of the first ``steps`` steps; None while nothing was known.
 
     >>> prefix_peak([None, 0.2, 0.9], steps=2)
     0.2

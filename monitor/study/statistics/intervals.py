@@ -31,7 +31,7 @@ class Rate:
     high: float
 
     def to_json(self) -> dict[str, float | int | str | None]:
-        """As it stands in ``summary.json``."""
+        """Return it as it stands in ``summary.json``."""
         return {
             "value": self.value,
             "low": self.low,
@@ -42,7 +42,7 @@ class Rate:
         }
 
     def to_text(self) -> str:
-        """For people.
+        """Return it as text for people.
 
         >>> wilson(6, 8).to_text()
         '6/8 = 75 % (41 to 93 %)'

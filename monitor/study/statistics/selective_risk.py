@@ -31,7 +31,7 @@ class SelectiveRisk:
 
 
 def selective_risk(uncertainty: ArrayLike, loss: ArrayLike) -> SelectiveRisk | None:
-    """Curve of the episodes in ascending order of uncertainty; None without episodes.
+    """Return the curve of the episodes in ascending order of uncertainty; None without episodes.
 
     Ties are averaged over their permutations: each tied episode counts with the mean loss of its
     group, so a constant uncertainty has the risk of the whole set at every coverage.

@@ -209,7 +209,7 @@ class SweepPart(_Section):
         return self.cell.folder / f"part-{self.number:03d}"
 
     def arguments(self, config: SweepConfig, out: Path) -> list[str]:
-        """Arguments of ``vlawatch`` that run it, or what is missing of it."""
+        """Return the arguments of ``vlawatch`` that run it, or what is missing of it."""
         options = self.cell.options(config) | {"scenes": self.scenes, "out": out / self.folder}
         switches_last = sorted(options.items(), key=lambda pair: isinstance(pair[1], bool))
         return [

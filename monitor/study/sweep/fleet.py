@@ -1,4 +1,4 @@
-"""The processes of a sweep: one ``vlawatch run`` a part, some at the same time."""
+"""The processes of a sweep: one ``vlawatch run`` per part, some at the same time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 POLL_S: Final = 1.0
 RESTARTS: Final = 2
-"""How often a part is begun again after its process died without finishing an episode."""
+"""How often a part is started again after its process died without finishing an episode."""
 _ENDED: Final = (0, 1)
 """Exit codes of a run that came to its end, the second with errors in it."""
 _TAIL_LINES: Final = 3

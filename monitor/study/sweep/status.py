@@ -44,7 +44,7 @@ class CellStatus:
     problem: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """For scripts."""
+        """Return it as JSON for scripts."""
         return {
             "policy": self.policy,
             "env": self.env,
