@@ -110,5 +110,5 @@ def _part(value: Any, i: int, n: int, name: str) -> Any:
         return {key: _part(one, i, n, "") for key, one in value.items()}
     try:
         return value[i] if len(value) == n else value
-    except (TypeError, IndexError, KeyError, ValueError):
+    except Exception:
         return value  # misshapen; its reader says so

@@ -21,9 +21,10 @@ from monitor.faults.data import data_faults
 from monitor.parts import Parts
 from monitor.reading.step import StepReader
 from monitor.records import Alert, Belief, Decision, Evidence, Fault, Mode, Step
+from monitor.scoring.registry import foreign_scores
 from monitor.scoring.surprise import SurpriseScorer
 from monitor.stage import MetricInfo
-from monitor.stage.base import make_fault
+from monitor.stage.base import make_fault, raised
 
 __all__ = ["Monitor", "row_of"]
 
@@ -155,9 +156,12 @@ class Monitor:
             )
         )  # fmt: skip
         if forget:
-            parts.scorer.forget_motion([True])
+            try:
+                parts.scorer.forget_motion([True])
+            except Exception as error:  # foreign code: its failure must not be the monitor's
+                faults.append(self._scorer_fault(error))
         chosen = np.array(sent[: len(self._no_action)]) if sendable else None
-        if parts.recoveries:
+        if parts.recoveries and mode != HALT and self.config.controller.enforce:
             chosen, failed = self._recover(evidence, age, attempts, recovering, well, chosen)
             if failed is not None:
                 faults.append(failed)
@@ -222,12 +226,16 @@ class Monitor:
         if isinstance(scorer, SurpriseScorer):
             return scorer.update_one(row, self._succeeded)
         try:
-            given = np.array(row).reshape(1, -1)
-            return float(np.asarray(scorer.update(given, np.array([self._succeeded])))[0])
+            given, succeeded = np.array(row).reshape(1, -1), np.array([self._succeeded])
+            return foreign_scores(scorer, given, succeeded).item()
         except Exception as error:  # foreign code: its failure must not be the monitor's
-            text = f"scorer {self.config.score.scorer!r} raised {error!r}"
-            faults.append(make_fault("SCORER_ERROR", self._index, text, "", value=repr(error)))
+            faults.append(self._scorer_fault(error))
             return nan
+
+    def _scorer_fault(self, error: Exception) -> Fault:
+        said = raised(error)
+        text = f"scorer {self.config.score.scorer!r} {said}"
+        return make_fault("SCORER_ERROR", self._index, text, "", value=said)
 
     def _add_faults(
         self,
@@ -305,9 +313,9 @@ class Monitor:
             return recovery_action(recovery, context, self._parts.setup), None
         except Exception as error:  # foreign code: an arm that it leaves without an action halts
             self._parts.control.apply(_halt, [True])
-            text = f"recovery {name!r} raised {error!r}"
-            detail = {"value": repr(error)}
-            return None, make_fault("RECOVERY_ERROR", self._index, text, "", **detail)
+            said = raised(error)
+            text = f"recovery {name!r} {said}"
+            return None, make_fault("RECOVERY_ERROR", self._index, text, "", value=said)
 
     def _alerts(
         self,

@@ -20,6 +20,7 @@ from monitor.parts import Parts
 from monitor.per_robot import PerRobot
 from monitor.reading.batch import Batch, BatchReader, Mask, note
 from monitor.records import FloatArray, Mode, Step
+from monitor.scoring.registry import foreign_scores
 from monitor.scoring.surprise import SurpriseScorer
 from monitor.stage import StepRow
 
@@ -188,8 +189,7 @@ class VectorMonitor:
         if isinstance(scorer, SurpriseScorer):
             return scorer.update(self._values, self._succeeded)
         try:
-            given = np.asarray(scorer.update(self._values, self._succeeded), dtype=np.float64)
-            return np.broadcast_to(given, (self.num_envs,))
+            return foreign_scores(scorer, self._values, self._succeeded)
         except Exception:  # foreign code: its failure must not be the monitor's
             raised["SCORER_ERROR"] = np.ones(self.num_envs, dtype=bool)
             return np.full(self.num_envs, np.nan)
@@ -253,13 +253,16 @@ class VectorMonitor:
         control.update()
         forget = outs["forget"] > 0.0
         if forget.any():
-            parts.scorer.forget_motion(forget)
+            try:
+                parts.scorer.forget_motion(forget)
+            except Exception:  # foreign code: its failure must not be the monitor's
+                faults["SCORER_ERROR"] = forget
         action, mode = outs["action"][:, : self._dim].copy(), outs["mode"].astype(np.int64)
         sendable, changed = outs["sendable"] > 0.0, outs["changed"] > 0.0
-        if parts.recoveries:
+        if parts.recoveries and self.config.controller.enforce:
             failed = self._recover(batch, action)
             if failed.any():
-                faults["RECOVERY_ERROR"] = active["RECOVERY_ERROR"] = failed
+                faults["RECOVERY_ERROR"], active["RECOVERY_ERROR"] = failed, failed.copy()
                 mode[failed], sendable[failed], changed[failed] = HALT, False, True
         decision = VectorDecision(
             step=self._index.copy(),
@@ -280,6 +283,8 @@ class VectorMonitor:
         outs, setup = self._parts.control.outs, self._parts.setup
         failed = np.zeros(self.num_envs, dtype=bool)
         for i, recovery in enumerate(self._parts.recoveries):
+            if outs["mode"][i] == HALT:
+                continue
             out, wanted, position = outs[i], batch.action[i], batch.position[i]
             recovering = bool(out["recovering"])
             context = RecoveryContext(

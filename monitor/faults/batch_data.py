@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.faults.data import ACTIONLESS, error_code
-from monitor.reading.arrays import to_array
+from monitor.reading.arrays import to_array, words
 from monitor.reading.batch import Mask, note
-from monitor.reading.step import words
 from monitor.records import FloatArray, Step
 
 

@@ -8,6 +8,7 @@ from monitor.faults.base import Detector, StepContext, fault
 from monitor.plugins import resolve
 from monitor.records import Fault
 from monitor.stage import FaultInfo, FaultStage, Setup
+from monitor.stage.base import raised
 
 GROUP: Final = "vlawatch.faults"
 """A stage, or a callable from :class:`monitor.stage.Setup` to a detector."""
@@ -62,7 +63,20 @@ class Guard:
     def check(self, context: StepContext) -> list[Fault]:
         """Return the inner detector's faults, or the one that it failed."""
         try:
-            return list(self._inner.check(context))
+            return [_checked(one) for one in self._inner.check(context)]
         except Exception as error:  # foreign code may raise anything
-            text = f"fault detector {self._name!r} raised {error!r}"
-            return [fault("DETECTOR_ERROR", context, text, field=self._name, value=repr(error))]
+            said = raised(error)
+            text = f"fault detector {self._name!r} {said}"
+            return [fault("DETECTOR_ERROR", context, text, field=self._name, value=said)]
+
+
+def _checked(given: Any) -> Fault:
+    """Return what a detector gave.
+
+    Raises:
+        TypeError: It is not a fault with a code.
+    """
+    if isinstance(given, Fault) and isinstance(given.code, str):
+        return given
+    message = f"check() must return Faults with a str as code, it returned a {type(given).__name__}"
+    raise TypeError(message)

@@ -11,7 +11,7 @@ from monitor.metrics.safe import SafeMetric
 from monitor.plugins import resolve
 from monitor.records import Fault, Step
 from monitor.stage import MetricInfo, MetricStage, Setup
-from monitor.stage.base import make_fault
+from monitor.stage.base import make_fault, raised
 
 GROUP: Final = "vlawatch.metrics"
 
@@ -105,6 +105,7 @@ def measure(
             if value is not None and isfinite(value):
                 signals[name] = float(value)
     except Exception as error:  # foreign code: its failure must not be the monitor's
-        text = f"metric {'/'.join(plugin.ids)} raised {error!r}"
+        said = raised(error)
+        text = f"metric {'/'.join(plugin.ids)} {said}"
         field = plugin.ids[0] if plugin.ids else ""
-        problems.append(make_fault("METRIC_ERROR", index, text, field, value=repr(error)))
+        problems.append(make_fault("METRIC_ERROR", index, text, field, value=said))

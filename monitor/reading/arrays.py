@@ -26,6 +26,9 @@ def to_array(value: Any) -> NDArray[Any] | None:
                 value = value.cpu().numpy()
             else:
                 value = np.asarray(value)
+        elif isinstance(value, np.ma.MaskedArray):
+            # What is masked is unknown, whatever number lies under the mask.
+            value = np.ma.filled(value.astype(np.float64), np.nan)
         kind, size = value.dtype.kind, value.dtype.itemsize
         if (kind == "f" and size in (4, 8)) or value.dtype == np.uint8:
             return np.asarray(value)
@@ -36,6 +39,18 @@ def to_array(value: Any) -> NDArray[Any] | None:
         return np.asarray(value, dtype=np.float32)
     except Exception:  # a foreign array type may raise anything
         return None
+
+
+def words(error: Any) -> str:
+    """Return the text of an error, even of one that fails to give it.
+
+    >>> words(ValueError("boom"))
+    'boom'
+    """
+    try:
+        return str(error)
+    except Exception:  # foreign code may raise anything
+        return f"{type(error).__name__} (message unavailable)"
 
 
 def to_row(value: Any, size: int) -> list[float] | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from monitor.metrics.chunk_consistency import chunk_inconsistency
 from monitor.metrics.sample_spread import execution_variability
 from monitor.reading.actions import as_actions, normalise
-from monitor.reading.arrays import to_array
+from monitor.reading.arrays import to_array, to_scalar
 from monitor.reading.checks import (
     ACTION,
     GOAL_DISTANCE,
@@ -218,9 +218,9 @@ def _read_success(value: Any, n: int, faults: dict[str, Mask]) -> FloatArray:
     if value is None:
         return np.full(n, np.nan)
     seen: dict[str, Mask] = {}
-    success = _finite_rows(
-        "SUCCESS", [value] if n == 1 and np.ndim(value) == 0 else value, (n,), seen
-    )
+    if n == 1 and to_scalar(value) is not None:
+        value = [value]
+    success = _finite_rows("SUCCESS", value, (n,), seen)
     if "SUCCESS_SHAPE" in seen:  # NaN is not a fault, but a robot without a verdict
         note(faults, "SUCCESS_SHAPE", seen["SUCCESS_SHAPE"])
     return success

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from monitor.catalogue import CATALOGUE
-from monitor.reading.arrays import to_scalar
+from monitor.reading.arrays import to_scalar, words
 from monitor.records import Fault
 
 
@@ -43,7 +43,7 @@ def read_extra(
             continue
         number = to_scalar(value)
         if number is None or not isfinite(number):
-            text = f"{name} is {str(value)[:40]}, expected a finite number"
+            text = f"{name} is {words(value)[:40]}, expected a finite number"
             problems.append(_fault(index, text, value))
         else:
             signals[name] = number
@@ -53,5 +53,5 @@ def _fault(index: int, text: str, value: Any) -> Fault:
     return Fault(
         code="METRIC_ERROR",
         message=f"step {index}: extra {text}",
-        detail={"step": index, "field": "extra", "value": str(value)[:40]},
+        detail={"step": index, "field": "extra", "value": words(value)[:40]},
     )

@@ -13,7 +13,14 @@ from monitor.metrics.plugins import MetricPlugin, measure
 from monitor.metrics.sample_spread import execution_variability
 from monitor.metrics.token_uncertainty import TOKEN_METRICS
 from monitor.reading.actions import as_actions, normalise
-from monitor.reading.arrays import json_ready, nonfinite_indices, to_array, to_row, to_scalar
+from monitor.reading.arrays import (
+    json_ready,
+    nonfinite_indices,
+    to_array,
+    to_row,
+    to_scalar,
+    words,
+)
 from monitor.reading.checks import (
     ACTION,
     GOAL_DISTANCE,
@@ -37,7 +44,7 @@ from monitor.reading.logits.digest import (
 from monitor.reading.problems import Problems, shape_of
 from monitor.records import Evidence, FloatArray, Numbers, Step
 
-__all__ = ["StepReader", "words"]
+__all__ = ["StepReader"]
 
 DOUBLE: Final = np.dtype(np.float64)
 LARGEST_NORM: Final = 1e4
@@ -154,18 +161,6 @@ class StepReader:
             problems.add(f"NONFINITE_{kind}", field, "not finite", rows=rows)
             return None
         return normalise(actions, self._low, self._high)
-
-
-def words(error: Any) -> str:
-    """Return the text of an error, even of one that fails to give it.
-
-    >>> words(ValueError("boom"))
-    'boom'
-    """
-    try:
-        return str(error)
-    except Exception:  # foreign code may raise anything
-        return f"{type(error).__name__} (message unavailable)"
 
 
 def _row(check: Check, value: Any, size: int, problems: Problems) -> Numbers | None:

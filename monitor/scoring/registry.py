@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import numpy as np
+
 from monitor.calibration import TailTable
 from monitor.plugins import resolve
+from monitor.records import FloatArray
 from monitor.scoring.base import Scorer
 from monitor.stage import Setup
 
@@ -24,3 +27,16 @@ def build_scorer(setup: Setup, tables: Mapping[str, TailTable] | None, n: int) -
     factory = resolve("scorer", setup.config.score.scorer, GROUP, SCORERS)
     scorer: Scorer = factory(setup, tables, n)
     return scorer
+
+
+def foreign_scores(scorer: Scorer, values: FloatArray, succeeded: FloatArray) -> FloatArray:
+    """Return what a scorer of another package gives for N robots.
+
+    Raises:
+        ValueError: It is not an array of shape ``(N,)``.
+    """
+    scores = np.asarray(scorer.update(values, succeeded), dtype=np.float64)
+    if scores.shape != (len(values),):
+        message = f"update() must return {len(values)} scores, it returned shape {scores.shape}"
+        raise ValueError(message)
+    return scores

@@ -64,6 +64,18 @@ class FaultStage(Stage):
         return next(iter(self.out.__annotations__))
 
 
+def raised(error: BaseException) -> str:
+    """Return "raised ..." of an exception, even of one that fails to describe itself.
+
+    >>> raised(ValueError("no"))
+    "raised ValueError('no')"
+    """
+    try:
+        return f"raised {error!r}"
+    except Exception:  # foreign code may raise anything
+        return f"raised a {type(error).__name__} (message unavailable)"
+
+
 def make_fault(info_code: str, step: int, message: str, field: str, **detail: Any) -> Fault:
     """Return a fault with its step, the field of ``Step`` that shows it, and its details."""
     about = {"step": step, "field": field or None, "value": None, **detail}

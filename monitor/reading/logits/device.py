@@ -19,8 +19,11 @@ def on_device(logits: Any) -> bool:
 
     Tensors of the device "meta" have no values.
     """
-    kind = getattr(getattr(logits, "device", None), "type", "cpu")
-    return kind not in ("cpu", "meta") and hasattr(logits, "detach")
+    try:
+        kind = getattr(getattr(logits, "device", None), "type", "cpu")
+        return kind not in ("cpu", "meta") and hasattr(logits, "detach")
+    except Exception:  # a foreign type may raise anything
+        return False
 
 
 def measure_on_device(
