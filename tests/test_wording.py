@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CODE = ("monitor", "policies", "scripts", "examples")
+CODE = ("monitor", "policies", "envs", "scripts", "examples")
 PAGES = ("docs/*.md", "docs/api/*.md", "*.md", "policies/*/README.md")
 
 ANYWHERE = re.compile(
