@@ -156,6 +156,12 @@ class Pass:
         for i in np.flatnonzero(which):
             function(self.state(int(i)))
 
+    @property
+    def records(self) -> Any:
+        """The states as a structured array ``(n,)``, None where they are plain objects."""
+        states = self._robots.states
+        return None if isinstance(states, list) else states
+
     def state(self, robot: int) -> Any:
         """Return the state of one robot; what is written to it stays."""
         states = self._robots.states

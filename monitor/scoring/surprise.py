@@ -253,7 +253,17 @@ class SurpriseScorer:
                     state.peak[j], state.count[j], state.oldest[j] = nan, 0.0, 0.0
                 state.stale[j] = float(state.count[j] > 0.0)
 
-        self._pass.apply(forget, which)
+        states = self._pass.records
+        if states is None:
+            self._pass.apply(forget, which)
+            return
+        chosen, moved_columns = states[which], np.flatnonzero(self._moved)
+        chosen["pause"] = self._window
+        chosen["peak"][:, moved_columns] = nan
+        for name in ("count", "oldest"):
+            chosen[name][:, moved_columns] = 0.0
+        chosen["stale"] = chosen["count"] > 0.0
+        states[which] = chosen
 
     def explain(self, robot: int) -> Mapping[str, float]:
         """Return the peak surprise over the window by signal."""
